@@ -1,0 +1,242 @@
+"""What a memory is: the item a user sees, the record a backend keeps, the draft that becomes one."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from teffmem.namespace import Namespace
+
+__all__ = ["KEEP", "Draft", "Keep", "Match", "MemoryItem", "Record", "Value", "Vector", "json_object"]
+
+Value = dict[str, Any]
+Vector = NDArray[np.float32]
+
+_DEEPEST = 100
+_LONGEST_INTEGER = 10**4000  # Python refuses to parse an integer of more than 4,300 digits
+
+
+class Keep:
+    """The type of `KEEP`."""
+
+    def __repr__(self) -> str:
+        return "KEEP"
+
+
+KEEP: Final = Keep()
+"""As a draft's thread: whatever thread the overwritten record is in, or none."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryItem:
+    """A memory as it is read.
+
+    Attributes:
+        key: Its name within the namespace.
+        value: The JSON object that was put; a copy of the caller's own.
+        namespace: The path it lives under.
+        created_at: Unix seconds of the first put.
+        updated_at: Unix seconds of the last put or update.
+        expires_at: Unix seconds from which it is gone; None if it never expires.
+        score: What a search ordered it by, higher first; None where nothing was asked for.
+        scores: The parts of ``score`` by name (see `MemoryStore.search`).
+        thread: The conversation or document it is one turn of; None if of none.
+    """
+
+    key: str
+    value: Value
+    namespace: Namespace
+    created_at: float
+    updated_at: float
+    expires_at: float | None = None
+    score: float | None = None
+    scores: Mapping[str, float] = field(default_factory=dict)
+    thread: str | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Record:
+    """A memory as a backend keeps it.
+
+    Attributes:
+        namespace: The path it lives under.
+        key: Its name there.
+        value: The JSON object; a backend returns an equal one that it does not share.
+        text: What was indexed instead of ``value["text"]``; None if the value's own text was, or none.
+        indexed: Whether searches by meaning and words find it.
+        thread: The conversation it is one turn of, or None.
+        stamp: Order of its last write: an integer that only grows within a store (microseconds, or the last + 1).
+        place: Its stamp at the first put: its place within the thread.
+        created_at: Unix seconds of the first put.
+        updated_at: Unix seconds of the last put.
+        ttl: Seconds that a write or refresh lets it live; None for ever.
+        expires_at: Unix seconds from which it is gone; None for never.
+        vector: float32, unit length (or all zeros), ``dim`` long; None where unindexed or words alone are indexed.
+            Backends may leave it out of what they return, unless asked for it.
+    """
+
+    namespace: Namespace
+    key: str
+    value: Value
+    text: str | None
+    indexed: bool
+    thread: str | None
+    stamp: int
+    place: int
+    created_at: float
+    updated_at: float
+    ttl: float | None
+    expires_at: float | None
+    vector: Vector | None = field(default=None, repr=False)
+
+    @property
+    def indexed_text(self) -> str | None:
+        """The text that searches look at; None if unindexed."""
+        if not self.indexed:
+            return None
+        own: str = self.value["text"] if self.text is None else self.text
+        return own
+
+    def is_live(self, now: float) -> bool:
+        """Tell whether it has not expired: gone when now >= expires_at."""
+        return self.expires_at is None or now < self.expires_at
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Draft:
+    """A write that is asked for; with what is there already, it becomes a `Record`.
+
+    Attributes are those of `Record`, and:
+        now: Unix seconds of the write; it becomes ``updated_at``.
+        thread: `KEEP` to stay in the thread of the record that is overwritten.
+        created_at: Set by import to keep a time; None means the overwritten record's, or ``now``.
+        place: Set by import to keep an order; None means the overwritten record's, or the new stamp.
+        expires_at: Set by import and update to keep a moment; None means ``now + ttl``.
+        only_over: Write only over a live record with this stamp (compare and put).
+        only_if_newer: Write only if no live record has an ``updated_at`` of ``now`` or later.
+    """
+
+    namespace: Namespace
+    key: str
+    value: Value
+    now: float
+    text: str | None = None
+    indexed: bool = True
+    vector: Vector | None = field(default=None, repr=False)
+    thread: str | None | Keep = KEEP
+    ttl: float | None = None
+    created_at: float | None = None
+    place: int | None = None
+    expires_at: float | None = None
+    only_over: int | None = None
+    only_if_newer: bool = False
+
+    def over(self, previous: Record | None, *, stamp: int, now: float) -> Record | None:
+        """Return the record that this draft makes of what is there; None if its condition does not hold.
+
+        Args:
+            previous: The record with this namespace and key, live or expired; None if there is none.
+            stamp: The stamp that the write would get.
+            now: Unix seconds; a record expired by then counts as none.
+        """
+        if previous is not None and not previous.is_live(now):
+            previous = None
+        if self.only_over is not None and (previous is None or previous.stamp != self.only_over):
+            return None
+        if self.only_if_newer and previous is not None and previous.updated_at >= self.now:
+            return None
+        kept_thread = previous.thread if previous is not None else None
+        return Record(
+            namespace=self.namespace,
+            key=self.key,
+            value=self.value,
+            text=self.text,
+            indexed=self.indexed,
+            thread=kept_thread if isinstance(self.thread, Keep) else self.thread,
+            stamp=stamp,
+            place=_first(self.place, previous.place if previous else None, stamp),
+            created_at=_first(self.created_at, previous.created_at if previous else None, self.now),
+            updated_at=self.now,
+            ttl=self.ttl,
+            expires_at=_first(self.expires_at, None if self.ttl is None else self.now + self.ttl),
+            vector=self.vector,
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Match:
+    """A record that a search found.
+
+    Attributes:
+        record: The record.
+        score: What the matches are ordered by, higher first.
+        scores: Parts of the score by name.
+    """
+
+    record: Record
+    score: float
+    scores: dict[str, float]
+
+
+def _first(*choices: Any) -> Any:
+    return next((choice for choice in choices if choice is not None), None)
+
+
+def json_object(value: object) -> Value:
+    """Return a deep copy of a JSON object.
+
+    Raises:
+        TypeError: It is not a dict, or something in it is not JSON: a set, tuple, bytes, datetime, a key that is no
+            string.
+        ValueError: A number is NaN, infinite or over 4,000 digits, a string holds a lone surrogate, or it nests
+            deeper than 100 levels (or holds itself).
+    """
+    if not isinstance(value, dict):
+        raise TypeError(f"a value is a JSON object (a dict), not {type(value).__name__}")
+    copy: Value = _json_copy(value, "value", 0)
+    return copy
+
+
+def _json_copy(part: Any, where: str, depth: int) -> Any:
+    if depth > _DEEPEST:
+        raise ValueError(f"{where[:60]}... nests deeper than {_DEEPEST} levels, or holds itself")
+    if part is None or isinstance(part, bool):
+        return part
+    if isinstance(part, str):
+        return _json_string(part, where)
+    if isinstance(part, int | float):
+        return _json_number(part, where)
+    if isinstance(part, list):
+        return [_json_copy(element, f"{where}[{i}]", depth + 1) for i, element in enumerate(part)]
+    if isinstance(part, dict):
+        return {_json_name(name, where): _json_copy(of, f"{where}[{name!r}]", depth + 1) for name, of in part.items()}
+    raise TypeError(f"{where} is a {type(part).__name__}, which JSON does not have; convert it before putting it")
+
+
+def _json_name(name: object, where: str) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"{where} has a key {name!r} of type {type(name).__name__}; JSON's keys are strings")
+    return _json_string(name, f"a key of {where}")
+
+
+def _json_string(string: str, where: str) -> str:
+    try:
+        string.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"{where} holds a lone surrogate at character {error.start} of {len(string)}; it is not valid Unicode"
+        ) from None
+    return str(string)
+
+
+def _json_number(number: float, where: str) -> float:
+    if isinstance(number, int):
+        if abs(number) >= _LONGEST_INTEGER:
+            raise ValueError(f"{where} is an integer of over 4,000 digits")
+        return int(number)
+    if not math.isfinite(number):
+        raise ValueError(f"{where} is {number!r}, which JSON does not have")
+    return float(number)

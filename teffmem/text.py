@@ -1,0 +1,146 @@
+"""Words: the one analysis that every lexical leg uses, at put and at search.
+
+A text becomes *terms*. Words are runs of letters, digits and their marks, case and Latin accents folded, English
+stemmed (Snowball; other words pass through it almost unchanged). Scripts written without blanks
+(Chinese, Japanese, Thai, ...) give their characters and pairs of characters. Function words ("the", "who")
+and symbols ("?", "+", emoji) are *weak*: they are indexed, but do not count as length, and a query uses
+them only if it has nothing else.
+
+A term is kept as a 56-bit hash of its stem, so that an index is arrays of integers and holds no readable text.
+"""
+
+import re
+import threading
+import unicodedata
+from collections import Counter
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
+
+import numpy as np
+import snowballstemmer
+from numpy.typing import NDArray
+
+__all__ = ["ANALYSIS", "Terms", "analyse", "is_blank", "query_terms", "stems", "unpack"]
+
+ANALYSIS = "words-1"
+"""Names this analysis in a store; it changes whenever the same text would give other terms."""
+
+_COUNT_BITS = 8
+_MAX_COUNT = 255
+
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
+    "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003fffd"
+)
+_INDIC = "\u0900-\u0963\u0966-\u0dff"  # their vowel signs are marks, which \\w leaves out
+_RUN = re.compile(rf"[{_UNSPACED}]+|(?:[^\W_{_UNSPACED}]|[{_INDIC}])+")
+_IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
+_SYMBOL = re.compile(rf"[^\w\s{_UNSPACED}{_INDIC}]|_")
+_OPTIONAL_MARKS = re.compile("[\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0670]+")  # accents; Hebrew, Arabic points
+_LONGEST_STEMMED = 64
+_INVISIBLE = frozenset(("Zs", "Zl", "Zp", "Cc", "Cf", "Cn", "Cs"))
+
+_STOP_WORDS = frozenset(
+    """
+    a about above after again against ain all am an and any are aren as at be because been before being below
+    between both but by can cannot could couldn d did didn do does doesn doing don down during each few for from
+    further had hadn has hasn have haven having he her here hers herself him himself his how i if in into is isn it
+    its itself just ll m me mightn more most mustn my myself needn no nor not now o of off on once only or other our
+    ours ourselves out over own re s same shan she should shouldn so some such t than that the their theirs them
+    themselves then there these they this those through to too under until up us ve very was wasn we were weren what
+    when where which while who whom whose why will with won would wouldn you your yours yourself yourselves
+    """.split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The terms of one text.
+
+    Attributes:
+        packed: uint64, one a distinct term: its 56-bit hash above its count (1..255).
+        length: How many words the text has, weak ones left out.
+    """
+
+    packed: NDArray[np.uint64]
+    length: int
+
+
+def is_blank(text: str) -> bool:
+    """Tell whether there is nothing visible in ``text``: only blanks, controls and zero-width characters."""
+    return not any(unicodedata.category(char) not in _INVISIBLE for char in text)
+
+
+def analyse(text: str) -> Terms:
+    """Return the terms of a text that is to be found by its words."""
+    counts = Counter(_words(text))
+    length = sum(count for word, count in counts.items() if not _is_weak(word))
+    hashed: Counter[int] = Counter()
+    for word, count in counts.items():
+        hashed[_hash(word)] += count
+    packed = [(term << _COUNT_BITS) | min(count, _MAX_COUNT) for term, count in hashed.items()]
+    return Terms(np.array(packed, dtype=np.uint64), length)
+
+
+def query_terms(text: str) -> NDArray[np.uint64]:
+    """Return the distinct term hashes that a query asks for, in order of first appearance.
+
+    Weak words are left out, unless the query has no others. Empty for a blank query.
+    """
+    words = list(_words(text))
+    chosen = [word for word in words if not _is_weak(word)] or words
+    return np.array(list(dict.fromkeys(map(_hash, chosen))), dtype=np.uint64)
+
+
+def stems(text: str) -> set[str]:
+    """Return the stems that a query with this text would look for."""
+    words = set(_words(text))
+    return {_stem(word) for word in words if not _is_weak(word)} or {_stem(word) for word in words}
+
+
+def unpack(packed: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.uint8]]:
+    """Split packed terms into hashes and counts, both as long as ``packed``."""
+    return packed >> np.uint64(_COUNT_BITS), (packed & np.uint64(_MAX_COUNT)).astype(np.uint8)
+
+
+def _words(text: str) -> list[str]:
+    """Return the words of a text in order, then its symbols; folded, not stemmed."""
+    folded = text.casefold() if text.isascii() else _fold(text)
+    words: list[str] = []
+    for run in _RUN.findall(folded):
+        if _IS_UNSPACED.match(run):
+            words.extend(run)
+            words.extend(run[i : i + 2] for i in range(len(run) - 1))
+        else:
+            words.append(run)
+    return words + _SYMBOL.findall(folded)
+
+
+def _fold(text: str) -> str:
+    decomposed = unicodedata.normalize("NFKD", text).casefold()
+    return unicodedata.normalize("NFC", _OPTIONAL_MARKS.sub("", decomposed))
+
+
+def _is_weak(word: str) -> bool:
+    return word in _STOP_WORDS or _SYMBOL.match(word) is not None
+
+
+_stemmer = snowballstemmer.EnglishStemmer()  # the pure Python one: the same stems on every machine
+_stemmer_in_use = threading.Lock()
+
+
+def _stem(word: str) -> str:
+    if len(word) > _LONGEST_STEMMED or not word.isalpha():
+        return word
+    with _stemmer_in_use:
+        return str(_stemmer.stemWord(word))
+
+
+@lru_cache(maxsize=1 << 16)
+def _hash_of_word(word: str) -> int:
+    return int.from_bytes(blake2b(_stem(word).encode("utf-8", "surrogatepass"), digest_size=7).digest(), "big")
+
+
+def _hash(word: str) -> int:
+    return (_hash_of_word if len(word) <= _LONGEST_STEMMED else _hash_of_word.__wrapped__)(word)
