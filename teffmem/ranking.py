@@ -1,0 +1,277 @@
+"""How matches are ordered: words and meaning fused, credit for context, then recency, importance and diversity.
+
+Everything here is a pure function of arrays that describe one *scope*: the live, indexed records under the
+namespace that is searched, n of them. The fused score of a record i is
+
+    own(i)   = .55 lexical(i) + .45 vector(i) + .3 window(i)
+    score(i) = own(i) + .25 (own(i-1) + own(i+1)) + .15 (own(i-2) + own(i+2)) + .3 thread(i)
+
+where i-1, i+1, ... are its neighbours in its thread, a missing one replaced by i itself, and
+
+    lexical  BM25 of the record, divided by the best of the scope or by .4 of the highest that the query allows,
+             whichever is more: the best match of a query that nothing answers stays weak
+    window   the same of the record and its two neighbours as one text
+    thread   BM25 of the record's whole thread as one text, divided by the best thread's, times how near the best
+             lexical match comes to .4 of the highest possible (at most 1)
+    vector   the cosine on a fixed scale: 0 at the low end of the embedder's `similarity_range`, 1 at its high end,
+             clipped to 0..1.3
+
+Adding normalised scores keeps what either leg alone finds; fixed scales keep the best of many bad matches from
+counting as much as a good one; and a turn whose neighbours match is likelier right. The weights were chosen on half of
+LoCoMo (Maharana et al., 2024) together with a set of paraphrases, and are flat around these values.
+BM25: Robertson and Zaragoza, 2009, with k1 = 1.2 and b = .75.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from teffmem.items import Vector
+
+__all__ = ["Evidence", "Mode", "Query", "Ranking", "Threads", "rank"]
+
+Floats = NDArray[np.float32]
+Integers = NDArray[np.int32]
+Mode = Literal["hybrid", "semantic", "lexical"]
+
+_K1, _B = 1.2, 0.75
+_LEXICAL, _VECTOR, _WINDOW, _NEAR, _FAR, _THREAD = 0.55, 0.45, 0.3, 0.25, 0.15, 0.3
+_DAMPING = 0.4
+_VECTOR_CEILING = 1.3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Query:
+    """What is asked of a scope.
+
+    Attributes:
+        mode: "semantic" orders by cosine, "lexical" by words and their context, "hybrid" by both.
+        terms: uint64, distinct term hashes (`text.query_terms`); ignored when semantic.
+        vector: float32, unit length (or zeros), ``dim`` long; None leaves meaning out.
+        similarity_range: (lo, hi): the cosines of unrelated and of matching texts; None has them estimated.
+        min_similarity: Least cosine, or None.
+        min_coverage: Least share of the query's idf that a text must hold, or None; of both, one is enough.
+        recency: Weight of 0.5 ** (age / recency_half_life).
+        recency_half_life: Seconds.
+        importance: Weight of the number in ``importance_field``, clipped to 0..1, .5 if missing.
+        importance_field: Name of a field of the value.
+        diversity: 0..1: how much a match loses for resembling those before it.
+        explain: Whether all parts of the score are wanted.
+    """
+
+    mode: Mode
+    terms: NDArray[np.uint64]
+    vector: Vector | None = None
+    similarity_range: tuple[float, float] | None = None
+    min_similarity: float | None = None
+    min_coverage: float | None = None
+    recency: float = 0.0
+    recency_half_life: float = 30 * 86_400.0
+    importance: float = 0.0
+    importance_field: str = "importance"
+    diversity: float = 0.0
+    explain: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Threads:
+    """Who stands beside whom among n records in c threads.
+
+    Attributes:
+        of: int32 (n,): number of each record's thread, 0 to c - 1; a record without one has a thread of its own.
+        near: int32 (2, n): the record before and the record after; the record itself where there is none.
+        far: int32 (2, n): those two away, likewise.
+        window_lengths: float32 (n,): words in each record and its near neighbours.
+        lengths: float32 (c,): words in each thread.
+        linked: Whether any record has a neighbour.
+    """
+
+    of: Integers
+    near: Integers
+    far: Integers
+    window_lengths: Floats
+    lengths: Floats
+    linked: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """What a scope of n records has to say about a query of t terms, of which h records hold any.
+
+    Attributes:
+        hits: int (h,): the rows that hold any term, ascending.
+        counts: float32 (t, h): how often each of them holds each term.
+        lengths: float32 (n,): words a record.
+        threads: Who stands beside whom.
+        cosines: float32 (n,) in [-1, 1]; None if meaning is left out.
+        tolerance: How far a cosine may be from its exact value.
+    """
+
+    hits: NDArray[np.intp]
+    counts: Floats
+    lengths: Floats
+    threads: Threads
+    cosines: Floats | None
+    tolerance: float = 0.0
+
+
+@dataclass(slots=True, eq=False)
+class Ranking:
+    """The scores of a scope's n records.
+
+    Attributes:
+        total: float32 (n,): what orders the records; -inf for one that is no match.
+        parts: float32 (n,) each: the parts of the total by name.
+        tolerance: How far a total may be from its exact value, since cosines were approximate.
+    """
+
+    total: Floats
+    parts: dict[str, Floats]
+    tolerance: float = 0.0
+
+    def scores(self, row: int) -> dict[str, float]:
+        """Return the parts of one record's score."""
+        return {name: float(part[row]) for name, part in self.parts.items()}
+
+    def matches(self) -> int:
+        """Return how many records match at all."""
+        return int(np.count_nonzero(self.total > -np.inf))
+
+    def best(self, count: int) -> NDArray[np.intp]:
+        """Return the rows of the ``count`` best matches and of all that may tie with them, best first.
+
+        A later row wins a tie: rows stand in the order of their stamps.
+        """
+        rows = np.flatnonzero(self.total >= self._least_of(count))
+        return rows[np.lexsort((-rows, -self.total[rows]))]
+
+    def _least_of(self, count: int) -> np.float32:
+        size = len(self.total)
+        if count >= size:
+            return np.finfo(np.float32).min
+        least: np.float32 = np.partition(self.total, size - count)[size - count]
+        return max(least - np.float32(2 * self.tolerance), np.finfo(np.float32).min)
+
+
+def rank(evidence: Evidence, query: Query) -> Ranking:
+    """Score every record of a scope by meaning, or by words, meaning and context; the module's text has the formula."""
+    cosines = evidence.cosines
+    if query.mode == "semantic":
+        if cosines is None:
+            raise ValueError("a semantic ranking needs cosines")
+        return Ranking(cosines, {"semantic": cosines}, evidence.tolerance)
+    lexical = _lexical(evidence)
+    own = _LEXICAL * lexical.record + _WINDOW * lexical.window
+    parts = {"coverage": lexical.coverage, "lexical": lexical.record}
+    if cosines is not None:
+        parts["semantic"] = cosines
+        own += _VECTOR * _on_scale(cosines, query.similarity_range or (0.0, 1.0))
+    neighbours = _neighbours(own, evidence.threads)
+    context = neighbours + _THREAD * lexical.thread
+    parts["context"] = context
+    if query.explain:
+        parts |= {"own": own, "window": lexical.window, "neighbours": neighbours, "thread": lexical.thread}
+    total = own + context
+    if cosines is None:
+        total[total <= 0] = -np.inf
+    return Ranking(total, parts)
+
+
+def _on_scale(cosines: Floats, similarity_range: tuple[float, float]) -> Floats:
+    low, high = similarity_range
+    scaled: Floats = np.clip((cosines - np.float32(low)) / np.float32(high - low), 0, _VECTOR_CEILING)
+    return scaled
+
+
+def _neighbours(own: Floats, threads: Threads) -> Floats:
+    if not threads.linked:
+        alone: Floats = own * np.float32(2 * (_NEAR + _FAR))
+        return alone
+    credit: Floats = _NEAR * own[threads.near].sum(axis=0) + _FAR * own[threads.far].sum(axis=0)
+    return credit
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Lexical:
+    """The lexical scores of n records, each float32 (n,)."""
+
+    record: Floats
+    window: Floats
+    thread: Floats
+    coverage: Floats
+
+
+def _lexical(evidence: Evidence) -> _Lexical:
+    counts, hits, threads = evidence.counts, evidence.hits, evidence.threads
+    n = len(evidence.lengths)
+    found = np.count_nonzero(counts, axis=1)
+    idf = np.log1p((n - found + 0.5) / (found + 0.5)).astype(np.float32)[:, None]
+    ideal = max(float(idf.sum()), 1e-9)
+    highest = _DAMPING * (_K1 + 1) * ideal
+
+    record = _bm25(counts, evidence.lengths[hits], float(evidence.lengths.mean()) if n else 0.0, idf)
+    best = _best(record)
+    beside, beside_counts = _window_counts(evidence)
+    window = _bm25(beside_counts, threads.window_lengths[beside], float(threads.window_lengths.mean()) if n else 0.0, idf)
+    about, about_counts = _thread_counts(evidence)
+    thread = _bm25(about_counts, threads.lengths[about], float(threads.lengths.mean()) if n else 0.0, idf)
+    thread *= min(1.0, best / highest) / max(_best(thread), 1e-9)
+    return _Lexical(
+        record=_spread(record / max(best, highest), hits, n),
+        window=_spread(window / max(_best(window), highest), beside, n),
+        thread=_spread(thread, about, len(threads.lengths))[threads.of],
+        coverage=_spread((idf * (counts > 0)).sum(axis=0) / ideal, hits, n),
+    )
+
+
+def _bm25(counts: Floats, lengths: Floats, average: float, idf: Floats) -> Floats:
+    """Return the scores of m texts, float32 (m,), from counts (t, m), their lengths (m,) and idf (t, 1)."""
+    norm = np.float32(_K1 * (1 - _B)) + np.float32(_K1 * _B / max(average, 1.0)) * lengths
+    scores: Floats = (idf * (counts * np.float32(_K1 + 1) / (counts + norm))).sum(axis=0)
+    return scores
+
+
+def _best(scores: Floats) -> float:
+    return float(scores.max(initial=0.0))
+
+
+def _spread(scores: Floats, rows: NDArray[np.intp], n: int) -> Floats:
+    spread = np.zeros(n, np.float32)
+    spread[rows] = scores
+    return spread
+
+
+def _window_counts(evidence: Evidence) -> tuple[NDArray[np.intp], Floats]:
+    """Return the rows in whose window a term stands, and how often: float32 (t, rows)."""
+    hits, threads = evidence.hits, evidence.threads
+    if not threads.linked:
+        return hits, evidence.counts
+    beside = _distinct(np.concatenate((hits, *threads.near[:, hits])), len(evidence.lengths))
+    column = np.full(len(evidence.lengths), len(hits), np.int32)
+    column[hits] = np.arange(len(hits), dtype=np.int32)
+    padded = np.concatenate((evidence.counts, np.zeros((len(evidence.counts), 1), np.float32)), axis=1)
+    window = padded[:, column[beside]]
+    for neighbour in threads.near[:, beside]:
+        window += padded[:, np.where(neighbour == beside, len(hits), column[neighbour])]
+    return beside, window
+
+
+def _thread_counts(evidence: Evidence) -> tuple[NDArray[np.intp], Floats]:
+    """Return the threads in which a term stands, and how often: float32 (t, threads)."""
+    of = evidence.threads.of[evidence.hits]
+    if not evidence.threads.linked:
+        order = np.argsort(of)
+        return of[order], evidence.counts[:, order]
+    about = _distinct(of, len(evidence.threads.lengths))
+    column = np.searchsorted(about, of)
+    counts = [np.bincount(column, row, len(about)) for row in evidence.counts]
+    return about, np.array(counts, np.float32).reshape(len(counts), len(about))
+
+
+def _distinct(numbers: NDArray[np.integer], size: int) -> NDArray[np.intp]:
+    """Return the distinct numbers, ascending; all are in 0 to size - 1."""
+    seen = np.zeros(size, np.bool_)
+    seen[numbers] = True
+    return np.flatnonzero(seen)

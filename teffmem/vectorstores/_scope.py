@@ -1,0 +1,236 @@
+"""What one searched scope holds in memory: words, vectors and threads as arrays, ready to be ranked.
+
+Rows stand in the order of their stamps. A record that changes leaves its row and gets a new one at the end, so
+that bringing an index up to date is: take out what went or changed, append what is new.
+"""
+
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from teffmem.items import Record, Vector
+from teffmem.namespace import encode
+from teffmem.ranking import Evidence, Query, Threads
+from teffmem.text import analyse, unpack
+from teffmem.vectorstores._vectors import ScopeVectors
+
+__all__ = ["NEVER", "IndexRow", "Rows", "ScopeIndex"]
+
+NEVER = float("inf")
+"""The expiry of what does not expire, as the index keeps it."""
+
+_OVERHEAD = 4096  # bytes of an index beside its arrays' contents, about
+_SAMPLE = 256
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IndexRow:
+    """What an index keeps of one indexed record.
+
+    Attributes:
+        thread: A number that no other thread of any namespace has; 0 for none.
+        length: Words in the text.
+        terms: uint64: the text's terms, packed as `text.analyse` gives them.
+    """
+
+    thread: int
+    length: int
+    terms: NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, record: Record, text: str) -> Self:
+        """Return the row of a record that is indexed under ``text``."""
+        terms = analyse(text)
+        return cls(_thread_number(record), terms.length, terms.packed)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Records to be added to an index, as columns in the order of their stamps.
+
+    Attributes:
+        ids: int64 (m,): the store's own number of each record.
+        expires: float64 (m,): Unix seconds, or `NEVER`.
+        updated: float64 (m,): Unix seconds.
+        threads: int64 (m,): see `IndexRow`.
+        places: int64 (m,): order within a thread.
+        lengths: float32 (m,): words.
+        sizes: int (m,): how many terms each has.
+        terms: uint64 (sum of sizes,): all their packed terms.
+        vectors: float32 (m, dim); None if words alone are indexed.
+    """
+
+    ids: NDArray[np.int64]
+    expires: NDArray[np.float64]
+    updated: NDArray[np.float64]
+    threads: NDArray[np.int64]
+    places: NDArray[np.int64]
+    lengths: NDArray[np.float32]
+    sizes: NDArray[np.int64]
+    terms: NDArray[np.uint64]
+    vectors: NDArray[np.float32] | None
+
+
+class ScopeIndex:
+    """The index of one scope. Not safe for several threads at once."""
+
+    def __init__(self, *, holds_vectors: bool = True) -> None:
+        self.seen = 0
+        """Stamp of the last change that the index knows of."""
+        self.ids: NDArray[np.int64] = np.empty(0, np.int64)
+        self.expires: NDArray[np.float64] = np.empty(0, np.float64)
+        self.updated: NDArray[np.float64] = np.empty(0, np.float64)
+        self.holds_vectors = holds_vectors
+        self._thread_ids: NDArray[np.int64] = np.empty(0, np.int64)
+        self._places: NDArray[np.int64] = np.empty(0, np.int64)
+        self._lengths: NDArray[np.float32] = np.empty(0, np.float32)
+        self._terms: NDArray[np.uint64] = np.empty(0, np.uint64)  # sorted; _rows says whose
+        self._rows: NDArray[np.int32] = np.empty(0, np.int32)
+        self._vectors: ScopeVectors | None = None
+        self._threads: Threads | None = None
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory held, about."""
+        columns = (self.ids, self.expires, self.updated, self._thread_ids, self._places, self._lengths)
+        threads = 28 * len(self.ids)
+        held = sum(column.nbytes for column in (*columns, self._terms, self._rows)) + threads + _OVERHEAD
+        return held + (self._vectors.nbytes if self._vectors else 0)
+
+    @property
+    def earliest_expiry(self) -> float:
+        """Unix seconds at which the next record is due; `NEVER` if none is."""
+        return float(self.expires.min(initial=NEVER))
+
+    def remove(self, ids: NDArray[np.int64]) -> None:
+        """Take out the rows of these records; those that have none are passed over."""
+        kept = ~np.isin(self.ids, ids)
+        if kept.all():
+            return
+        renumbered = (np.cumsum(kept) - 1).astype(np.int32)
+        standing = kept[self._rows]
+        self._terms, self._rows = self._terms[standing], renumbered[self._rows[standing]]
+        self.ids, self.expires, self.updated = self.ids[kept], self.expires[kept], self.updated[kept]
+        self._thread_ids, self._places = self._thread_ids[kept], self._places[kept]
+        self._lengths = self._lengths[kept]
+        if self._vectors is not None:
+            self._vectors.keep(kept)
+        self._threads = None
+
+    def add(self, rows: Rows) -> None:
+        """Append records that have no row yet."""
+        if not len(rows.ids):
+            return
+        first = len(self.ids)
+        numbers = np.repeat(np.arange(first, first + len(rows.ids), dtype=np.int32), rows.sizes)
+        order = np.argsort(rows.terms, kind="stable")
+        terms, numbers = rows.terms[order], numbers[order]
+        at = np.searchsorted(self._terms, terms)
+        self._terms, self._rows = np.insert(self._terms, at, terms), np.insert(self._rows, at, numbers)
+        self.ids = np.concatenate((self.ids, rows.ids))
+        self.expires = np.concatenate((self.expires, rows.expires))
+        self.updated = np.concatenate((self.updated, rows.updated))
+        self._thread_ids = np.concatenate((self._thread_ids, rows.threads))
+        self._places = np.concatenate((self._places, rows.places))
+        self._lengths = np.concatenate((self._lengths, rows.lengths))
+        if rows.vectors is not None and self.holds_vectors:
+            self._vectors = self._vectors or ScopeVectors(rows.vectors.shape[1])
+            self._vectors.add(rows.vectors)
+        self._threads = None
+
+    def evidence(self, query: Query) -> Evidence:
+        """Return what the scope has to say about a query; cosines only if the vectors are held here."""
+        hits, counts = self._find(query.terms) if query.mode != "semantic" else _NOTHING
+        cosines, tolerance = None, 0.0
+        if query.vector is not None and self._vectors is not None:
+            cosines, tolerance = self._vectors.cosines(query.vector)
+        return Evidence(hits, counts, self._lengths, self._linked(), cosines, tolerance)
+
+    def _find(self, terms: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+        """Return the rows that hold any of the terms, ascending, and how often: float32 (t, rows)."""
+        starts = np.searchsorted(self._terms, terms << np.uint64(8))
+        ends = np.searchsorted(self._terms, (terms + np.uint64(1)) << np.uint64(8))
+        postings = [slice(start, end) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+        seen = np.zeros(len(self.ids), np.bool_)
+        for posting in postings:
+            seen[self._rows[posting]] = True
+        hits = np.flatnonzero(seen)
+        column = np.zeros(len(self.ids), np.int32)
+        column[hits] = np.arange(len(hits), dtype=np.int32)
+        counts = np.zeros((len(terms), len(hits)), np.float32)
+        for row, posting in zip(counts, postings, strict=True):
+            row[column[self._rows[posting]]] = unpack(self._terms[posting])[1]
+        return hits, counts
+
+    def _linked(self) -> Threads:
+        if self._threads is None:
+            self._threads = _link(self._thread_ids, self._places, self._lengths)
+        return self._threads
+
+
+_NOTHING = (np.empty(0, np.intp), np.empty((0, 0), np.float32))
+
+
+def _link(thread_ids: NDArray[np.int64], places: NDArray[np.int64], lengths: NDArray[np.float32]) -> Threads:
+    """Find out who stands beside whom: records of one thread, in the order of their places."""
+    n = len(thread_ids)
+    rows = np.arange(n, dtype=np.int32)
+    in_thread = thread_ids != 0
+    if not in_thread.any():
+        alone = np.stack((rows, rows))
+        return Threads(rows, alone, alone, lengths, lengths, linked=False)
+    own = np.where(in_thread, thread_ids, rows - np.int64(n))  # a thread of its own: numbers below 0
+    order = np.lexsort((places, own))
+    own = own[order]
+    starts = np.concatenate(([True], own[1:] != own[:-1]))
+    of = np.empty(n, np.int32)
+    of[order] = np.cumsum(starts) - 1
+
+    def beside(distance: int) -> NDArray[np.int32]:
+        there = np.clip(np.arange(n) + distance, 0, n - 1)
+        neighbour = np.empty(n, np.int32)
+        neighbour[order] = np.where(own[there] == own, order[there], order)
+        return neighbour
+
+    near = np.stack((beside(-1), beside(1)))
+    windows = lengths + sum(np.where(neighbour == rows, 0, lengths[neighbour]) for neighbour in near)
+    by_thread = np.bincount(of, lengths).astype(np.float32)
+    return Threads(of, near, np.stack((beside(-2), beside(2))), windows.astype(np.float32), by_thread, linked=True)
+
+
+def _thread_number(record: Record) -> int:
+    if record.thread is None:
+        return 0
+    path = encode(record.namespace) + b"\xff" + record.thread.encode()
+    return int.from_bytes(blake2b(path, digest_size=8).digest(), "big") >> 1 or 1
+
+
+def estimated_range(vectors: NDArray[np.float32]) -> tuple[float, float]:
+    """Guess the cosines of unrelated and of matching texts from how stored vectors lie to each other.
+
+    Most pairs of memories are unrelated, so the low end is 1.5 standard deviations below the mean of their
+    cosines and the high end 2 above: about (.2, .68) for MiniLM's vectors of chat turns, where (.1, .6) measures best.
+    """
+    if len(vectors) < 3:
+        return (0.0, 1.0)
+    pairs = (vectors @ vectors.T)[np.triu_indices(len(vectors), 1)]
+    mean, spread = float(pairs.mean()), float(pairs.std())
+    low = mean - 1.5 * spread
+    return low, max(mean + 2 * spread, low + 0.05)
+
+
+def sample(count: int) -> NDArray[np.intp]:
+    """Return up to 256 rows of ``count``, evenly spread, for `estimated_range`."""
+    return np.unique(np.linspace(0, count - 1, min(count, _SAMPLE)).astype(np.intp))
+
+
+def unit(vector: Vector) -> Vector:
+    """Return the vector at length 1; zeros stay zeros."""
+    length = float(np.linalg.norm(vector.astype(np.float64)))
+    return (vector / length).astype(np.float32) if length else vector.astype(np.float32)
