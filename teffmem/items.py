@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from teffmem.namespace import Namespace
 
-__all__ = ["KEEP", "Draft", "Keep", "Match", "MemoryItem", "Record", "Value", "Vector", "json_object"]
+__all__ = ["KEEP", "Draft", "Keep", "Match", "MemoryItem", "Record", "Value", "Vector", "json_copy", "json_object"]
 
 Value = dict[str, Any]
 Vector = NDArray[np.float32]
@@ -126,7 +126,7 @@ class Draft:
     text: str | None = None
     indexed: bool = True
     vector: Vector | None = field(default=None, repr=False)
-    thread: str | None | Keep = KEEP
+    thread: str | Keep | None = KEEP
     ttl: float | None = None
     created_at: float | None = None
     place: int | None = None
@@ -196,11 +196,12 @@ def json_object(value: object) -> Value:
     """
     if not isinstance(value, dict):
         raise TypeError(f"a value is a JSON object (a dict), not {type(value).__name__}")
-    copy: Value = _json_copy(value, "value", 0)
+    copy: Value = json_copy(value, "value")
     return copy
 
 
-def _json_copy(part: Any, where: str, depth: int) -> Any:
+def json_copy(part: object, where: str, depth: int = 0) -> Any:
+    """Return a deep copy of any JSON value, ``where`` being its name in messages; raises as `json_object` does."""
     if depth > _DEEPEST:
         raise ValueError(f"{where[:60]}... nests deeper than {_DEEPEST} levels, or holds itself")
     if part is None or isinstance(part, bool):
@@ -210,10 +211,10 @@ def _json_copy(part: Any, where: str, depth: int) -> Any:
     if isinstance(part, int | float):
         return _json_number(part, where)
     if isinstance(part, list):
-        return [_json_copy(element, f"{where}[{i}]", depth + 1) for i, element in enumerate(part)]
+        return [json_copy(element, f"{where}[{i}]", depth + 1) for i, element in enumerate(part)]
     if isinstance(part, dict):
-        return {_json_name(name, where): _json_copy(of, f"{where}[{name!r}]", depth + 1) for name, of in part.items()}
-    raise TypeError(f"{where} is a {type(part).__name__}, which JSON does not have; convert it before putting it")
+        return {_json_name(name, where): json_copy(of, f"{where}[{name!r}]", depth + 1) for name, of in part.items()}
+    raise TypeError(f"{where} is a {type(part).__name__}, which JSON does not have; convert it first")
 
 
 def _json_name(name: object, where: str) -> str:
@@ -229,7 +230,7 @@ def _json_string(string: str, where: str) -> str:
         raise ValueError(
             f"{where} holds a lone surrogate at character {error.start} of {len(string)}; it is not valid Unicode"
         ) from None
-    return str(string)
+    return str.__str__(string)  # str() would turn a member of a string Enum into its name
 
 
 def _json_number(number: float, where: str) -> float:
