@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from teffmem.items import Vector
 
-__all__ = ["Evidence", "Mode", "Query", "Ranking", "Threads", "rank"]
+__all__ = ["Evidence", "Mode", "Query", "Ranking", "Threads", "diversify", "rank", "restrict", "weigh"]
 
 Floats = NDArray[np.float32]
 Integers = NDArray[np.int32]
@@ -124,35 +124,37 @@ class Ranking:
     Attributes:
         total: float32 (n,): what orders the records; -inf for one that is no match.
         parts: float32 (n,) each: the parts of the total by name.
-        tolerance: How far a total may be from its exact value, since cosines were approximate.
+        by_cosine: Whether the total is the cosine, so that correcting one corrects the other.
+        tolerance: How far the cosines may be from their exact values.
     """
 
     total: Floats
     parts: dict[str, Floats]
+    by_cosine: bool = False
     tolerance: float = 0.0
+
+    def correct(self, rows: NDArray[np.intp], cosines: Floats) -> None:
+        """Put exact cosines in the place of approximate ones."""
+        semantic = self.parts["semantic"]
+        if self.by_cosine:
+            self.total[rows] += cosines - semantic[rows]
+        semantic[rows] = cosines
+
+    def candidates(self, count: int) -> NDArray[np.intp]:
+        """Return rows, in no order, among which the ``count`` best matches are, whatever the tolerance hides."""
+        if count >= len(self.total):
+            return np.flatnonzero(self.total > -np.inf)
+        least = np.partition(self.total, len(self.total) - count)[len(self.total) - count]
+        slack = 2 * self.tolerance if self.by_cosine else 0.0
+        return np.flatnonzero(self.total >= max(least - np.float32(slack), np.finfo(np.float32).min))
+
+    def ordered(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return the rows best first. The later row wins a tie: rows stand in the order of their stamps."""
+        return rows[np.lexsort((-rows, -self.total[rows]))]
 
     def scores(self, row: int) -> dict[str, float]:
         """Return the parts of one record's score."""
         return {name: float(part[row]) for name, part in self.parts.items()}
-
-    def matches(self) -> int:
-        """Return how many records match at all."""
-        return int(np.count_nonzero(self.total > -np.inf))
-
-    def best(self, count: int) -> NDArray[np.intp]:
-        """Return the rows of the ``count`` best matches and of all that may tie with them, best first.
-
-        A later row wins a tie: rows stand in the order of their stamps.
-        """
-        rows = np.flatnonzero(self.total >= self._least_of(count))
-        return rows[np.lexsort((-rows, -self.total[rows]))]
-
-    def _least_of(self, count: int) -> np.float32:
-        size = len(self.total)
-        if count >= size:
-            return np.finfo(np.float32).min
-        least: np.float32 = np.partition(self.total, size - count)[size - count]
-        return max(least - np.float32(2 * self.tolerance), np.finfo(np.float32).min)
 
 
 def rank(evidence: Evidence, query: Query) -> Ranking:
@@ -161,7 +163,7 @@ def rank(evidence: Evidence, query: Query) -> Ranking:
     if query.mode == "semantic":
         if cosines is None:
             raise ValueError("a semantic ranking needs cosines")
-        return Ranking(cosines, {"semantic": cosines}, evidence.tolerance)
+        return Ranking(cosines.copy(), {"semantic": cosines}, by_cosine=True, tolerance=evidence.tolerance)
     lexical = _lexical(evidence)
     own = _LEXICAL * lexical.record + _WINDOW * lexical.window
     parts = {"coverage": lexical.coverage, "lexical": lexical.record}
@@ -176,7 +178,7 @@ def rank(evidence: Evidence, query: Query) -> Ranking:
     total = own + context
     if cosines is None:
         total[total <= 0] = -np.inf
-    return Ranking(total, parts)
+    return Ranking(total, parts, tolerance=evidence.tolerance)
 
 
 def _on_scale(cosines: Floats, similarity_range: tuple[float, float]) -> Floats:
@@ -275,3 +277,55 @@ def _distinct(numbers: NDArray[np.integer], size: int) -> NDArray[np.intp]:
     seen = np.zeros(size, np.bool_)
     seen[numbers] = True
     return np.flatnonzero(seen)
+
+
+def weigh(ranking: Ranking, query: Query, ages: NDArray[np.float64], importances: Floats | None) -> None:
+    """Add to the total what the query gives for recency and importance.
+
+    Args:
+        ages: float64 (n,): seconds since each record's last put.
+        importances: float32 (n,), clipped to 0..1; None if importance has no weight.
+    """
+    if query.recency:
+        halvings = np.maximum(ages, 0.0) / query.recency_half_life
+        ranking.parts["recency"] = np.exp2(-halvings).astype(np.float32)
+        ranking.total += np.float32(query.recency) * ranking.parts["recency"]
+    if importances is not None:
+        ranking.parts["importance"] = importances
+        ranking.total += np.float32(query.importance) * importances
+
+
+def restrict(ranking: Ranking, query: Query) -> None:
+    """Take out what meets none of the query's thresholds; without thresholds everything stays."""
+    passes = [
+        ranking.parts[part] >= np.float32(least)
+        for part, least in (("semantic", query.min_similarity), ("coverage", query.min_coverage))
+        if least is not None
+    ]
+    if passes:
+        ranking.total[~np.logical_or.reduce(passes)] = -np.inf
+
+
+def diversify(totals: Floats, vectors: Floats, diversity: float) -> list[int]:
+    """Return the order in which matches follow each other if each loses for resembling those before it.
+
+    Maximal marginal relevance (Carbonell and Goldstein, 1998): next comes the match with the highest
+    (1 - diversity) total / best total - diversity x its greatest cosine with one already taken.
+
+    Args:
+        totals: float32 (m,), best first.
+        vectors: float32 (m, dim), of unit length.
+        diversity: 0..1.
+    """
+    if not len(totals):
+        return []
+    relevance = (1 - diversity) * totals / max(abs(float(totals[0])), 1e-9)
+    resemblance = np.full(len(totals), -1.0, np.float32)
+    order = [0]
+    left = np.ones(len(totals), np.bool_)
+    left[0] = False
+    while left.any():
+        resemblance = np.maximum(resemblance, vectors @ vectors[order[-1]])
+        order.append(int(np.argmax(np.where(left, relevance - diversity * resemblance, -np.inf))))
+        left[order[-1]] = False
+    return order

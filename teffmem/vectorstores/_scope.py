@@ -4,7 +4,8 @@ Rows stand in the order of their stamps. A record that changes leaves its row an
 that bringing an index up to date is: take out what went or changed, append what is new.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Self
 
@@ -17,7 +18,7 @@ from teffmem.ranking import Evidence, Query, Threads
 from teffmem.text import analyse, unpack
 from teffmem.vectorstores._vectors import ScopeVectors
 
-__all__ = ["NEVER", "IndexRow", "Rows", "ScopeIndex"]
+__all__ = ["NEVER", "IndexRow", "Rows", "ScopeIndex", "as_rows", "estimated_range", "sample", "semantic_query", "thread_number"]
 
 NEVER = float("inf")
 """The expiry of what does not expire, as the index keeps it."""
@@ -44,7 +45,7 @@ class IndexRow:
     def of(cls, record: Record, text: str) -> Self:
         """Return the row of a record that is indexed under ``text``."""
         terms = analyse(text)
-        return cls(_thread_number(record), terms.length, terms.packed)
+        return cls(thread_number(record), terms.length, terms.packed)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,6 +73,27 @@ class Rows:
     sizes: NDArray[np.int64]
     terms: NDArray[np.uint64]
     vectors: NDArray[np.float32] | None
+
+
+def as_rows(records: Sequence[tuple[int, Record, IndexRow]]) -> Rows:
+    """Return records with their ids and index rows as columns."""
+    vectors = [record.vector for _, record, _ in records if record.vector is not None]
+    return Rows(
+        ids=np.array([id_ for id_, _, _ in records], np.int64),
+        expires=np.array([NEVER if r.expires_at is None else r.expires_at for _, r, _ in records], np.float64),
+        updated=np.array([record.updated_at for _, record, _ in records], np.float64),
+        threads=np.array([row.thread for _, _, row in records], np.int64),
+        places=np.array([record.place for _, record, _ in records], np.int64),
+        lengths=np.array([row.length for _, _, row in records], np.float32),
+        sizes=np.array([len(row.terms) for _, _, row in records], np.int64),
+        terms=np.concatenate([row.terms for _, _, row in records]),
+        vectors=np.stack(vectors) if vectors else None,
+    )
+
+
+def semantic_query(vector: Vector) -> Query:
+    """Return the query that orders by cosine alone."""
+    return Query(mode="semantic", terms=np.empty(0, np.uint64), vector=vector)
 
 
 class ScopeIndex:
@@ -146,11 +168,17 @@ class ScopeIndex:
 
     def evidence(self, query: Query) -> Evidence:
         """Return what the scope has to say about a query; cosines only if the vectors are held here."""
-        hits, counts = self._find(query.terms) if query.mode != "semantic" else _NOTHING
         cosines, tolerance = None, 0.0
         if query.vector is not None and self._vectors is not None:
             cosines, tolerance = self._vectors.cosines(query.vector)
+        if query.mode == "semantic":
+            return replace(_NO_WORDS, cosines=cosines, tolerance=tolerance)
+        hits, counts = self._find(query.terms)
         return Evidence(hits, counts, self._lengths, self._linked(), cosines, tolerance)
+
+    def release_vectors(self) -> None:
+        """Let go of the vectors, the greater part of the memory; from here on cosines come from elsewhere."""
+        self.holds_vectors, self._vectors = False, None
 
     def _find(self, terms: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
         """Return the rows that hold any of the terms, ascending, and how often: float32 (t, rows)."""
@@ -174,7 +202,15 @@ class ScopeIndex:
         return self._threads
 
 
-_NOTHING = (np.empty(0, np.intp), np.empty((0, 0), np.float32))
+_NO_ROWS = np.empty((2, 0), np.int32)
+_NO_FLOATS = np.empty(0, np.float32)
+_NO_WORDS = Evidence(
+    hits=np.empty(0, np.intp),
+    counts=np.empty((0, 0), np.float32),
+    lengths=_NO_FLOATS,
+    threads=Threads(_NO_ROWS[0], _NO_ROWS, _NO_ROWS, _NO_FLOATS, _NO_FLOATS, linked=False),
+    cosines=None,
+)
 
 
 def _link(thread_ids: NDArray[np.int64], places: NDArray[np.int64], lengths: NDArray[np.float32]) -> Threads:
@@ -204,7 +240,8 @@ def _link(thread_ids: NDArray[np.int64], places: NDArray[np.int64], lengths: NDA
     return Threads(of, near, np.stack((beside(-2), beside(2))), windows.astype(np.float32), by_thread, linked=True)
 
 
-def _thread_number(record: Record) -> int:
+def thread_number(record: Record) -> int:
+    """Return the number of a record's thread: a 63-bit hash of it and the namespace, 0 for none."""
     if record.thread is None:
         return 0
     path = encode(record.namespace) + b"\xff" + record.thread.encode()
@@ -228,9 +265,3 @@ def estimated_range(vectors: NDArray[np.float32]) -> tuple[float, float]:
 def sample(count: int) -> NDArray[np.intp]:
     """Return up to 256 rows of ``count``, evenly spread, for `estimated_range`."""
     return np.unique(np.linspace(0, count - 1, min(count, _SAMPLE)).astype(np.intp))
-
-
-def unit(vector: Vector) -> Vector:
-    """Return the vector at length 1; zeros stay zeros."""
-    length = float(np.linalg.norm(vector.astype(np.float64)))
-    return (vector / length).astype(np.float32) if length else vector.astype(np.float32)
