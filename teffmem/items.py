@@ -202,14 +202,14 @@ def json_object(value: object) -> Value:
 
 def json_copy(part: object, where: str, depth: int = 0) -> Any:
     """Return a deep copy of any JSON value, ``where`` being its name in messages; raises as `json_object` does."""
-    if depth > _DEEPEST:
-        raise ValueError(f"{where[:60]}... nests deeper than {_DEEPEST} levels, or holds itself")
     if part is None or isinstance(part, bool):
         return part
     if isinstance(part, str):
         return _json_string(part, where)
     if isinstance(part, int | float):
         return _json_number(part, where)
+    if isinstance(part, list | dict) and depth >= _DEEPEST:
+        raise ValueError(f"{where[:60]}... nests deeper than {_DEEPEST} levels, or holds itself")
     if isinstance(part, list):
         return [json_copy(element, f"{where}[{i}]", depth + 1) for i, element in enumerate(part)]
     if isinstance(part, dict):
@@ -219,7 +219,7 @@ def json_copy(part: object, where: str, depth: int = 0) -> Any:
 
 def _json_name(name: object, where: str) -> str:
     if not isinstance(name, str):
-        raise TypeError(f"{where} has a key {name!r} of type {type(name).__name__}; JSON's keys are strings")
+        raise TypeError(f"{where} has a key of type {type(name).__name__}; JSON's keys are strings")
     return _json_string(name, f"a key of {where}")
 
 

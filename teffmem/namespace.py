@@ -37,9 +37,8 @@ def check(namespace: object) -> Namespace:
         namespace = (namespace,)
     if not isinstance(namespace, tuple | list):
         raise TypeError(f"a namespace is a tuple or list of strings, or one string, not {type(namespace).__name__}")
-    for segment in namespace:
-        _check_name(segment, f"segment of namespace {tuple(namespace)!r}")
-    return tuple(namespace)
+    role = f"segment of namespace {tuple(namespace)!r}"
+    return tuple(_check_name(segment, role) for segment in namespace)
 
 
 def check_key(key: object) -> str:
@@ -58,7 +57,7 @@ def _check_name(name: object, role: str) -> str:
         name.encode()
     except UnicodeEncodeError:
         raise ValueError(f"{name!r} as a {role}: it may not hold a lone surrogate") from None
-    return name
+    return str.__str__(name)  # of a subclass, such as a string Enum, only the text
 
 
 def encode(namespace: Namespace) -> bytes:
