@@ -34,7 +34,7 @@ class _Dense:
     bias: Floats
 
     def __call__(self, rows: Floats) -> Floats:
-        out = rows @ self.weight
+        out: Floats = rows @ self.weight
         out += self.bias
         return out
 
@@ -45,7 +45,7 @@ class _LayerNorm:
     bias: Floats
 
     def __call__(self, rows: Floats) -> Floats:
-        out = rows - rows.mean(-1, keepdims=True)
+        out: Floats = rows - rows.mean(-1, keepdims=True)
         out *= 1 / np.sqrt((out * out).mean(-1, keepdims=True) + _EPSILON)
         out *= self.gain
         out += self.bias
@@ -88,8 +88,8 @@ class Encoder:
         rows = self._embed(np.concatenate([np.asarray(ids) for ids in batch]), lengths)
         for layer in self._layers:
             rows = layer(rows, groups)
-        mean: Floats = np.add.reduceat(rows, starts, axis=0) / np.asarray(lengths, np.float32)[:, None]
-        return mean
+        sums: Floats = np.add.reduceat(rows, starts, axis=0)
+        return sums / np.asarray(lengths, np.float32)[:, None]
 
     def _embed(self, ids: NDArray[np.int_], lengths: Sequence[int]) -> Floats:
         places = np.concatenate([self._positions[:length] for length in lengths])

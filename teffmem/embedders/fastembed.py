@@ -60,11 +60,9 @@ class FastEmbedEmbedder(ThreadedEmbedder[Any, str]):
         # One worker: the tokenisers of Hugging Face refuse a second thread while one is at work.
         super().__init__(Workers(1), batch=batch_size)
         self._name = model if isinstance(model, str) else model.model_name
-        self._options = {
-            "cache_dir": None if cache_dir is None else str(cache_dir),
-            "threads": threads,
-            "specific_model_path": None if path is None else str(path),
-        }
+        self._path = None if path is None else str(path)
+        self._cache_dir = None if cache_dir is None else str(cache_dir)
+        self._threads = threads
         self.dim = int(TextEmbedding.get_embedding_size(self._name))
         self.fingerprint = fingerprint or f"fastembed:{self._name}:unit"
         self.similarity_range = similarity_range
@@ -75,7 +73,7 @@ class FastEmbedEmbedder(ThreadedEmbedder[Any, str]):
         return await self._workers.run(self._embed_one, text, self._encode_query)
 
     def _load(self) -> Any:
-        return TextEmbedding(self._name, **self._options)
+        return TextEmbedding(self._name, self._cache_dir, self._threads, specific_model_path=self._path)
 
     def _read(self, _: Any, text: str) -> str:
         return encodable(text)

