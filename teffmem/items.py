@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from teffmem.namespace import Namespace
 
-__all__ = ["KEEP", "Draft", "Keep", "Match", "MemoryItem", "Record", "Value", "Vector", "json_copy", "json_object"]
+__all__ = ["DEFAULT", "KEEP", "Default", "Draft", "Keep", "Match", "MemoryItem", "Record", "Value", "Vector", "json_copy", "json_object"]
 
 Value = dict[str, Any]
 Vector = NDArray[np.float32]
@@ -27,7 +27,18 @@ class Keep:
 
 
 KEEP: Final = Keep()
-"""As a draft's thread: whatever thread the overwritten record is in, or none."""
+"""As a thread: whatever thread the overwritten record is in, or none."""
+
+
+class Default:
+    """The type of `DEFAULT`."""
+
+    def __repr__(self) -> str:
+        return "DEFAULT"
+
+
+DEFAULT: Final = Default()
+"""As an argument: what the store was opened with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +128,7 @@ class Draft:
         expires_at: Set by import and update to keep a moment; None means ``now + ttl``.
         only_over: Write only over a live record with this stamp (compare and put).
         only_if_newer: Write only if no live record has an ``updated_at`` of ``now`` or later.
+        same_text: Keep what is indexed of the overwritten record; goes with ``only_over``, and ``vector`` is ignored.
     """
 
     namespace: Namespace
@@ -133,6 +145,7 @@ class Draft:
     expires_at: float | None = None
     only_over: int | None = None
     only_if_newer: bool = False
+    same_text: bool = False
 
     def over(self, previous: Record | None, *, stamp: int, now: float) -> Record | None:
         """Return the record that this draft makes of what is there; None if its condition does not hold.
@@ -162,7 +175,7 @@ class Draft:
             updated_at=self.now,
             ttl=self.ttl,
             expires_at=_first(self.expires_at, None if self.ttl is None else self.now + self.ttl),
-            vector=self.vector,
+            vector=previous.vector if previous is not None and self.same_text else self.vector,
         )
 
 

@@ -2,8 +2,8 @@
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Self
 
 from teffmem.items import Draft, Record
@@ -30,10 +30,29 @@ class Prepared:
     @classmethod
     def of(cls, draft: Draft) -> Self:
         """Analyse the draft's words and encode its value and vector."""
-        text = (draft.text if draft.text is not None else draft.value["text"]) if draft.indexed else ""
-        terms = analyse(text)
+        is_analysed = draft.indexed and not draft.same_text
+        terms = analyse((draft.value["text"] if draft.text is None else draft.text) if is_analysed else "")
         vector = None if draft.vector is None else draft.vector.tobytes()
-        return cls(draft, json.dumps(draft.value, ensure_ascii=False), terms.length, terms.packed.tobytes(), vector)
+        value = json.dumps(draft.value, ensure_ascii=False)
+        return cls(draft, value, terms.length, terms.packed.tobytes(), vector)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Changes:
+    """Rows that a batch of drafts writes to and takes from the tables."""
+
+    items: list[tuple[object, ...]] = field(default_factory=list)
+    searchable: list[tuple[object, ...]] = field(default_factory=list)
+    unsearchable: list[tuple[int]] = field(default_factory=list)
+    listed: list[tuple[int, int, int]] = field(default_factory=list)
+    unlisted: list[tuple[int, int]] = field(default_factory=list)
+
+    def write(self, connection: sqlite3.Connection) -> None:
+        connection.executemany("DELETE FROM listing WHERE scope = ? AND stamp = ?", self.unlisted)
+        connection.executemany("REPLACE INTO items VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", self.items)
+        connection.executemany("INSERT INTO listing VALUES (?, ?, ?)", self.listed)
+        connection.executemany("DELETE FROM searchable WHERE item = ?", self.unsearchable)
+        connection.executemany("REPLACE INTO searchable VALUES (?, ?, ?, ?, ?)", self.searchable)
 
 
 class Transaction:
@@ -41,74 +60,62 @@ class Transaction:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        (self._stamp,) = connection.execute("SELECT changed FROM scopes WHERE path = x''").fetchone()
+        self._root, self._stamp = connection.execute("SELECT id, changed FROM scopes WHERE path = x''").fetchone()
+        (self._last_id,) = connection.execute("SELECT coalesce(max(id), 0) FROM items").fetchone()
         self._lineages: dict[Namespace, list[int]] = {}
         self._changed: dict[int, int] = {}
         self._shrunk: dict[int, int] = {}
 
     def put(self, prepared: Sequence[Prepared], now: float) -> list[Record | None]:
         """Write drafts, each (namespace, key) once."""
-        records: list[Record | None] = []
-        items: list[tuple[object, ...]] = []
-        searchable: list[tuple[object, ...]] = []
-        unindexed: list[tuple[int]] = []
-        listed: list[tuple[int, int, int]] = []
-        unlisted: list[tuple[int, int]] = []
-        (last_id,) = self._connection.execute("SELECT coalesce(max(id), 0) FROM items").fetchone()
-        for one in prepared:
-            draft = one.draft
-            scopes = self._lineage(draft.namespace)
-            found = self._previous(draft, scopes[-1])
-            stamp = self._next(now)
-            record = draft.over(found[1] if found else None, stamp=stamp, now=now)
-            records.append(record)
-            if record is None:
-                continue
-            if found is not None:
-                id_, previous = found
-                unlisted.extend((scope, previous.stamp) for scope in scopes)
-            else:
-                id_ = last_id = last_id + 1
-            items.append(_item_row(id_, scopes[-1], one.value, record))
-            listed.extend((scope, stamp, id_) for scope in scopes)
-            if record.indexed:
-                searchable.append((id_, thread_number(record), one.length, one.terms, one.vector))
-            else:
-                unindexed.append((id_,))
-            self._changed.update(dict.fromkeys(scopes, stamp))
-        execute = self._connection.executemany
-        execute("DELETE FROM listing WHERE scope = ? AND stamp = ?", unlisted)
-        execute(_PUT_ITEM, items)
-        execute("INSERT INTO listing VALUES (?, ?, ?)", listed)
-        execute("REPLACE INTO searchable VALUES (?, ?, ?, ?, ?)", searchable)
-        execute("DELETE FROM searchable WHERE item = ?", unindexed)
+        changes = _Changes()
+        records = [self._put(one, now, changes) for one in prepared]
+        changes.write(self._connection)
         return records
 
-    def remove(self, doomed: Iterable[Doomed], now: float) -> None:
+    def _put(self, prepared: Prepared, now: float, changes: _Changes) -> Record | None:
+        draft = prepared.draft
+        scopes = self._lineage(draft.namespace)
+        id_, previous = self._previous(draft, scopes[-1])
+        stamp = self._next(now)
+        record = draft.over(previous, stamp=stamp, now=now)
+        if record is None:
+            return None
+        if previous is not None:
+            changes.unlisted.extend((scope, previous.stamp) for scope in scopes)
+        changes.items.append(_item_row(id_, scopes[-1], prepared.value, record))
+        changes.listed.extend((scope, stamp, id_) for scope in scopes)
+        if not record.indexed:
+            changes.unsearchable.append((id_,))
+        elif not draft.same_text:
+            thread = thread_number(record)
+            changes.searchable.append((id_, thread, prepared.length, prepared.terms, prepared.vector))
+        self._changed.update(dict.fromkeys(scopes, stamp))
+        return record
+
+    def remove(self, doomed: Sequence[Doomed], now: float) -> None:
         """Remove records, and the scopes that hold nothing afterwards."""
-        doomed = list(doomed)
         if not doomed:
             return
         stamp = self._next(now)
-        own = {scope for _, scope, _ in doomed}
-        lineages = {scope: self._lineage(self._namespace(scope)) for scope in own}
-        listed = [(scope, of) for _, own_scope, of in doomed for scope in lineages[own_scope]]
+        lineages = {scope: self._lineage(self._namespace(scope)) for scope in {scope for _, scope, _ in doomed}}
+        listed = [(scope, listed_at) for _, own, listed_at in doomed for scope in lineages[own]]
         ids = [(id_,) for id_, _, _ in doomed]
-        execute = self._connection.executemany
-        execute("DELETE FROM listing WHERE scope = ? AND stamp = ?", listed)
-        execute("DELETE FROM searchable WHERE item = ?", ids)
-        execute("DELETE FROM items WHERE id = ?", ids)
-        for scope in {scope for line in lineages.values() for scope in line}:
-            self._changed[scope] = self._shrunk[scope] = stamp
-            if scope != self._lineage(())[0] and not self._holds(scope):
-                self._connection.execute("DELETE FROM scopes WHERE id = ?", (scope,))
-                self._lineages.clear()
+        self._connection.executemany("DELETE FROM listing WHERE scope = ? AND stamp = ?", listed)
+        self._connection.executemany("DELETE FROM searchable WHERE item = ?", ids)
+        self._connection.executemany("DELETE FROM items WHERE id = ?", ids)
+        touched = {scope for line in lineages.values() for scope in line}
+        self._changed.update(dict.fromkeys(touched, stamp))
+        self._shrunk.update(dict.fromkeys(touched, stamp))
+        empty = [scope for scope in touched if scope != self._root and not self._holds(scope)]
+        self._connection.executemany("DELETE FROM scopes WHERE id = ?", ((scope,) for scope in empty))
+        self._lineages.clear()
 
     def finish(self) -> None:
         """Note in each scope what happened to it; to be called once, before the commit."""
-        execute = self._connection.executemany
-        execute("UPDATE scopes SET changed = ? WHERE id = ?", ((stamp, scope) for scope, stamp in self._changed.items()))
-        execute("UPDATE scopes SET shrunk = ? WHERE id = ?", ((stamp, scope) for scope, stamp in self._shrunk.items()))
+        for column, stamps in (("changed", self._changed), ("shrunk", self._shrunk)):
+            rows = [(stamp, scope) for scope, stamp in stamps.items()]
+            self._connection.executemany(f"UPDATE scopes SET {column} = ? WHERE id = ?", rows)
 
     def _next(self, now: float) -> int:
         self._stamp = max(self._stamp + 1, int(now * 1e6))
@@ -131,38 +138,26 @@ class Transaction:
         return decode(path)
 
     def _holds(self, scope: int) -> bool:
-        return self._connection.execute("SELECT 1 FROM listing WHERE scope = ? LIMIT 1", (scope,)).fetchone() is not None
+        found = self._connection.execute("SELECT 1 FROM listing WHERE scope = ? LIMIT 1", (scope,)).fetchone()
+        return found is not None
 
-    def _previous(self, draft: Draft, scope: int) -> tuple[int, Record] | None:
-        """Return the record that a draft goes over, without its value, and its id."""
+    def _previous(self, draft: Draft, scope: int) -> tuple[int, Record | None]:
+        """Return the id and the record, without its value, that a draft goes over; a new id where there is none."""
         row = self._connection.execute(_PREVIOUS, (scope, draft.key)).fetchone()
         if row is None:
-            return None
-        id_, thread, stamp, place, created_at, updated_at, expires_at = row
-        return id_, Record(
-            namespace=draft.namespace,
-            key=draft.key,
-            value={},
-            text=None,
-            indexed=False,
-            thread=thread,
-            stamp=stamp,
-            place=place,
-            created_at=created_at,
-            updated_at=updated_at,
-            ttl=None,
-            expires_at=expires_at,
-        )
+            self._last_id += 1
+            return self._last_id, None
+        id_, *columns = row
+        return id_, Record(draft.namespace, draft.key, {}, None, False, *columns)
 
 
 _PREVIOUS = """
-SELECT id, thread, stamp, place, created_at, updated_at, expires_at FROM items WHERE scope = ? AND key = ?
+SELECT id, thread, stamp, place, created_at, updated_at, ttl, expires_at FROM items WHERE scope = ? AND key = ?
 """
-
-_PUT_ITEM = "REPLACE INTO items VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 def _item_row(id_: int, scope: int, value: str, record: Record) -> tuple[object, ...]:
+    """Return the columns of ``items``, in their order."""
     return (
         id_,
         scope,

@@ -220,7 +220,10 @@ class InMemoryVectorStore:
         id_ = entry.id if entry else self._next_id
         self._next_id = max(self._next_id, id_ + 1)
         self._ids[record.namespace, record.key] = id_
-        row = None if text is None else IndexRow.of(record, text)
+        if draft.same_text and entry is not None:
+            row = entry.row
+        else:
+            row = None if text is None else IndexRow.of(record, text)
         new = _Entry(id_, replace(record, value={}), json.dumps(record.value), row)
         for namespace in lineage(record.namespace):
             scope = self._scopes.setdefault(namespace, _Scope({}))
