@@ -1,0 +1,159 @@
+"""What a MemoryStore and its scoped views share: the backend, the embedder, the clock, the order of writes."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from teffmem._ordering import WriteOrder
+from teffmem.embedders.batching import BatchingEmbedder
+from teffmem.errors import EmbedderMismatchError, StoreError, UnsupportedError
+from teffmem.items import Record, Vector
+from teffmem.protocols import Ordered, VectorStore
+
+__all__ = ["Engine"]
+
+R = TypeVar("R", bound=Record | None)
+
+_WORDS_ALONE = "none"  # the fingerprint of a store without an embedder
+
+
+class Engine:
+    """One open memory.
+
+    Attributes:
+        store: The backend.
+        given_embedder: The embedder as it was given; None for words alone.
+        ttl: Seconds that a memory lives if its put does not say; None for ever.
+        refresh_on_read: Whether reading lets a memory live for another ttl.
+        order: Who writes after whom.
+    """
+
+    def __init__(
+        self, store: VectorStore, embedder: Any, *, ttl: float | None, refresh_on_read: bool, clock: Callable[[], float]
+    ) -> None:
+        self.store = store
+        self.given_embedder = embedder
+        self.ttl = ttl
+        self.refresh_on_read = refresh_on_read
+        self.order = WriteOrder()
+        self.owns_embedder = False
+        self._embedder = None if embedder is None else BatchingEmbedder(embedder)
+        self._clock = clock
+        self._claimed: str | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._in_flight = 0
+        self._idle = asyncio.Event()
+        self._closed = False
+
+    @property
+    def similarity_range(self) -> tuple[float, float] | None:
+        """The embedder's own, or None."""
+        return None if self._embedder is None else self._embedder.similarity_range
+
+    def now(self) -> float:
+        """Return the moment, in Unix seconds."""
+        return float(self._clock())
+
+    def ordered(self) -> Ordered:
+        """Return the backend, if it walks its records in order."""
+        if not isinstance(self.store, Ordered):
+            raise UnsupportedError(f"{type(self.store).__name__} keeps no order, so it cannot list newest first")
+        return self.store
+
+    @asynccontextmanager
+    async def call(self) -> AsyncIterator[None]:
+        """Surround a call: refuse it after the end or from another event loop, and keep `aclose` waiting for it."""
+        loop = asyncio.get_running_loop()
+        if self._closed:
+            raise StoreError("this memory is closed; open it again with MemoryStore.open")
+        if self._loop not in (None, loop):
+            raise StoreError("this memory is open in another event loop; close it there, or open another one here")
+        self._loop = loop
+        self._in_flight += 1
+        try:
+            yield
+        finally:
+            self._in_flight -= 1
+            if not self._in_flight:
+                self._idle.set()
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector | None]:
+        """Return the vectors of texts to be stored, of unit length; None each where words alone are kept.
+
+        Raises:
+            EmbedderMismatchError: The store belongs to another embedder.
+        """
+        await self._claim_if_known()
+        if self._embedder is None or not texts:
+            return [None for _ in texts]
+        vectors = [await self._embedder.embed(texts[0])] if len(texts) == 1 else await self._embedder.embed_many(texts)
+        await self._claim(self._fingerprint())
+        return [_unit(vector) for vector in vectors]
+
+    async def embed_query(self, text: str) -> Vector | None:
+        """Return the vector of a question, of unit length; None if there is no embedder, or it can make nothing of it.
+
+        Raises:
+            EmbedderMismatchError: The store belongs to another embedder.
+        """
+        await self._claim_if_known()
+        if self._embedder is None:
+            return None
+        vector = await self._embedder.embed_query(text)
+        if vector is None:
+            return None
+        await self._claim(self._fingerprint())
+        return _unit(vector)
+
+    async def touch(self, records: Sequence[R], now: float) -> list[R]:
+        """Let records that were read live for another ttl, if the memory was opened so; return them as they are then."""
+        if not self.refresh_on_read:
+            return list(records)
+        mortal = [record for record in records if record is not None and record.ttl is not None]
+        await self.store.touch(mortal, now)
+        return [
+            record if record is None or record.ttl is None else replace(record, expires_at=now + record.ttl)
+            for record in records
+        ]
+
+    async def aclose(self) -> None:
+        """Wait for calls in flight, then close the backend, and the embedder if it was made here."""
+        self._closed = True
+        while self._in_flight:
+            self._idle.clear()
+            await self._idle.wait()
+        if self._embedder is not None:
+            await self._embedder.aclose()
+            close = getattr(self.given_embedder, "aclose", None)
+            if self.owns_embedder and close is not None:
+                await close()
+        await self.store.aclose()
+
+    def _fingerprint(self) -> str | None:
+        if self._embedder is None:
+            return _WORDS_ALONE
+        dim = self._embedder.dim
+        return self._embedder.fingerprint or (None if dim is None else f"dim={dim}")
+
+    async def _claim_if_known(self) -> None:
+        fingerprint = self._fingerprint()
+        if fingerprint is not None:
+            await self._claim(fingerprint)
+
+    async def _claim(self, fingerprint: str | None) -> None:
+        if fingerprint is None or fingerprint == self._claimed:
+            return
+        stored = await self.store.claim(fingerprint)
+        if stored != fingerprint:
+            raise EmbedderMismatchError(stored, fingerprint)
+        self._claimed = fingerprint
+
+
+def _unit(vector: Vector) -> Vector:
+    """Return a vector at length 1; zeros stay zeros."""
+    length = float(np.linalg.norm(vector.astype(np.float64)))
+    return (vector / length).astype(np.float32) if length else vector

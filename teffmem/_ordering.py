@@ -1,0 +1,90 @@
+"""The order of writes: what touches the same memory happens in the order in which it was asked for.
+
+A put may wait for its embedding; whatever comes after it on the same key, or on a subtree that holds the key,
+waits for the put. What does not overlap waits for nothing.
+"""
+
+import asyncio
+from collections.abc import Iterable
+
+from teffmem.namespace import Namespace, lineage, starts_with
+
+__all__ = ["Turn", "WriteOrder"]
+
+Name = tuple[Namespace, str]
+
+
+class Turn:
+    """One write's place in the order; `arrive` waits for it, `leave` gives it up."""
+
+    def __init__(self, order: "WriteOrder", names: tuple[Name, ...], tree: Namespace | None) -> None:
+        self._order = order
+        self._left: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._earlier: set[Turn] = set()
+        self.names = names
+        self.tree = tree
+
+    async def arrive(self) -> None:
+        """Wait for all earlier writes that overlap this one."""
+        while earlier := self.outstanding():
+            await asyncio.wait([turn._left for turn in earlier])
+
+    def leave(self) -> None:
+        """Let later writes go on, whether this one was done or not."""
+        if not self._left.done():
+            self._left.set_result(None)
+            self._order.forget(self)
+
+    def follow(self, turns: Iterable["Turn"]) -> None:
+        """Come after these turns, and after all that they still wait for: one of them may leave before it arrives."""
+        for turn in turns:
+            self._earlier |= {turn, *turn.outstanding()}
+
+    def outstanding(self) -> set["Turn"]:
+        """Return the earlier turns that have not left."""
+        self._earlier = {turn for turn in self._earlier if not turn._left.done()}
+        return self._earlier
+
+
+class WriteOrder:
+    """Hands out turns. The order of the calls to `names` and `tree` is the order of the writes."""
+
+    def __init__(self) -> None:
+        self._last_of: dict[Name, Turn] = {}
+        self._trees: dict[Namespace, Turn] = {}
+        self._turns: dict[Turn, None] = {}
+
+    def names(self, names: Iterable[Name]) -> Turn:
+        """Take a turn for writing these memories."""
+        turn = Turn(self, tuple(dict.fromkeys(names)), None)
+        earlier = [self._last_of[name] for name in turn.names if name in self._last_of]
+        if self._trees:
+            above = {top for namespace, _ in turn.names for top in lineage(namespace)}
+            earlier += [self._trees[top] for top in above if top in self._trees]
+        turn.follow(earlier)
+        self._last_of.update(dict.fromkeys(turn.names, turn))
+        self._turns[turn] = None
+        return turn
+
+    def tree(self, top: Namespace) -> Turn:
+        """Take a turn for changing whatever lives at and below ``top``."""
+        turn = Turn(self, (), top)
+        turn.follow(other for other in self._turns if _overlaps(other, top))
+        self._trees[top] = turn
+        self._turns[turn] = None
+        return turn
+
+    def forget(self, turn: Turn) -> None:
+        """Drop a turn that has left."""
+        del self._turns[turn]
+        for name in turn.names:
+            if self._last_of.get(name) is turn:
+                del self._last_of[name]
+        if turn.tree is not None and self._trees.get(turn.tree) is turn:
+            del self._trees[turn.tree]
+
+
+def _overlaps(turn: Turn, top: Namespace) -> bool:
+    if turn.tree is not None:
+        return starts_with(turn.tree, top) or starts_with(top, turn.tree)
+    return any(starts_with(namespace, top) for namespace, _ in turn.names)

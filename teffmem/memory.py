@@ -1,0 +1,650 @@
+"""MemoryStore: where text, vector, backend and ranking meet.
+
+A put checks its arguments, takes its turn, has its text embedded, and hands a draft to the backend. A search has its
+question embedded and analysed, lets the backend rank the scope, and turns matches into items.
+"""
+
+import builtins
+import time
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from teffmem import _transfer as transfer
+from teffmem import filters, ranking
+from teffmem._arguments import check_count, check_keys, check_value, duration
+from teffmem._engine import Engine
+from teffmem._requests import PutRequest, Question
+from teffmem.config import default_embedder, embedder_from_config, store_from_config
+from teffmem.errors import UnsupportedError
+from teffmem.items import DEFAULT, KEEP, Default, Draft, Keep, Match, MemoryItem, Record, Value
+from teffmem.namespace import Namespace, check, check_key, matches
+from teffmem.protocols import Ranked, Selection, VectorStore
+from teffmem.text import is_blank, query_terms
+
+__all__ = ["MemoryStore", "Opening", "ScopedMemory", "memory_from_config"]
+
+SearchMode = Literal["auto", "hybrid", "semantic", "lexical"]
+Filter = Mapping[str, Any]
+NamespaceLike = str | Sequence[str]
+Put = tuple[NamespaceLike, str, Mapping[str, Any]] | Mapping[str, Any]
+
+_PAGE = 500
+
+
+class _Memory:
+    """The methods of a memory, with namespaces relative to a top."""
+
+    def __init__(self, engine: Engine, top: Namespace) -> None:
+        self._engine = engine
+        self._top = top
+
+    async def put(
+        self,
+        namespace: NamespaceLike,
+        key: str,
+        value: Mapping[str, Any],
+        *,
+        ttl: float | timedelta | Default | None = DEFAULT,
+        text: str | None = None,
+        index: bool = True,
+        thread: str | Keep | None = KEEP,
+    ) -> MemoryItem:
+        """Store a value under a key, over whatever is there.
+
+        Args:
+            namespace: Where it lives: a tuple or list of strings; a bare string is one segment.
+            key: Its name there.
+            value: A JSON object with a ``"text"``, which is what searches look at.
+            ttl: Seconds (or timedelta) until it expires; None for never; left out: the store's own.
+            text: Text to index instead of the value's.
+            index: False stores it without a vector and words: get, filters and newest-first still find it.
+            thread: The conversation or document it is one turn of; left out: as before; None: of none.
+
+        Returns:
+            The item as it is stored; ``created_at`` stays that of the first put.
+
+        Raises:
+            TypeError, ValueError: An argument cannot be stored; nothing has changed.
+            EmbedderMismatchError: The store's vectors come from another embedder.
+            ProviderError: Embedding failed; nothing has changed.
+            StoreError: The backend failed.
+        """
+        request = PutRequest(self._at(namespace), key, value, ttl=ttl, text=text, index=index, thread=thread)
+        return (await self._put([request]))[0]
+
+    async def put_many(self, items: Iterable[Put]) -> builtins.list[MemoryItem]:
+        """Store many values at once: all of them, or none.
+
+        Args:
+            items: ``(namespace, key, value)`` tuples, or dicts with `put`'s argument names. Of a key that comes twice
+                the last wins.
+
+        Returns:
+            The items in the order given.
+
+        Raises:
+            PartialWriteError: A backend without transactions failed on the way. Otherwise as `put`.
+        """
+        requests = [self._request(item) for item in items]
+        return await self._put(requests) if requests else []
+
+    async def update(
+        self, namespace: NamespaceLike, key: str, changes: Mapping[str, Any]
+    ) -> MemoryItem | None:
+        """Merge fields into a value, leaving its times of creation and expiry, its thread and its index state.
+
+        The text is embedded again only if it changed. An item that was put with ``text=`` keeps that text.
+
+        Returns:
+            The new item; None where there is none.
+        """
+        at, key = self._at(namespace), check_key(key)
+        changed, _ = check_value(changes, None, index=False)
+        async with self._engine.call():
+            turn = self._engine.order.names([(at, key)])
+            try:
+                await turn.arrive()
+                return await self._update(at, key, changed)
+            finally:
+                turn.leave()
+
+    async def get(self, namespace: NamespaceLike, key: str) -> MemoryItem | None:
+        """Return the item with this key in exactly this namespace; None where there is none."""
+        return (await self.get_many(namespace, [key]))[0]
+
+    async def get_many(self, namespace: NamespaceLike, keys: Sequence[str]) -> builtins.list[MemoryItem | None]:
+        """Return the item of each key, in the order of the keys; None for one that is not there."""
+        at, names = self._at(namespace), check_keys(keys)
+        async with self._engine.call():
+            now = self._engine.now()
+            records = await self._engine.store.get(at, names, now) if names else []
+            touched = await self._engine.touch(records, now)
+            return [None if record is None else self._item(record) for record in touched]
+
+    async def search(
+        self,
+        namespace: NamespaceLike,
+        *,
+        query: str | None = None,
+        k: int = 10,
+        filter: Filter | None = None,  # noqa: A002 - the field's word
+        mode: SearchMode = "auto",
+        min_similarity: float | None = None,
+        min_coverage: float | None = None,
+        offset: int = 0,
+        recency: float = 0.0,
+        recency_half_life: float | timedelta = timedelta(days=30),
+        importance: float = 0.0,
+        importance_field: str = "importance",
+        diversity: float = 0.0,
+        explain: bool = False,
+    ) -> builtins.list[MemoryItem]:
+        """Find what a question is about, in a namespace and everything below it.
+
+        Args:
+            namespace: The scope; ``()`` is everything.
+            query: The question. None or blank: newest first.
+            k: How many at most.
+            filter: Conditions on fields of the value, see `teffmem.filters`.
+            mode: "hybrid" by words and meaning, "semantic" by meaning, "lexical" by words; "auto" is hybrid where the
+                backend has words, else semantic. Without an embedder, words answer.
+            min_similarity: Least cosine, -1..1.
+            min_coverage: Least share of the question's weight of words that a text holds, 0..1. Of both
+                thresholds, meeting one is enough.
+            offset: How many of the best to leave out.
+            recency: Weight of ``0.5 ** (age / recency_half_life)``, added to the score.
+            recency_half_life: Seconds or timedelta since the last put after which that halves.
+            importance: Weight of the number in ``importance_field`` (clipped to 0..1, .5 if missing).
+            importance_field: Name of that field of the value.
+            diversity: 0..1: how much an item loses for resembling those before it.
+            explain: True adds all parts of the score to ``scores``: "own", "window", "neighbours", "thread".
+
+        Returns:
+            Items, best first. ``score`` orders them; ``scores`` has its parts: "semantic" (cosine), "coverage" (0..1),
+            "lexical", "context", "recency", "importance", those that the mode computes.
+
+        Raises:
+            FilterError: The filter has no meaning.
+            UnsupportedError: The mode, or a weight, is not to be had with this backend or without an embedder.
+            EmbedderMismatchError: The store's vectors come from another embedder.
+        """
+        selection = self._selection(namespace, filter)
+        check_count("k", k)
+        check_count("offset", offset)
+        if query is not None and not isinstance(query, str):
+            raise TypeError(f"query is a string or None, not {type(query).__name__}")
+        asked = Question.of(
+            mode=mode,
+            min_similarity=min_similarity,
+            min_coverage=min_coverage,
+            recency=recency,
+            recency_half_life=recency_half_life,
+            importance=importance,
+            importance_field=importance_field,
+            diversity=diversity,
+            explain=explain,
+        )
+        lacking = asked.needs_embedder()
+        if lacking and self._engine.given_embedder is None:
+            raise UnsupportedError(f"{lacking} needs vectors, and this memory was opened without an embedder")
+        async with self._engine.call():
+            if not k:
+                return []
+            if query is None or is_blank(query):
+                found = await self._engine.ordered().newest(selection, k, offset=offset)
+                return [self._item(record) for record in await self._engine.touch(found, selection.now)]
+            matched = await self._find(selection, query, asked, k, offset)
+            records = await self._engine.touch([match.record for match in matched], selection.now)
+            return [self._item(record, match) for record, match in zip(records, matched, strict=True)]
+
+    async def items(
+        self,
+        namespace: NamespaceLike,
+        *,
+        limit: int = 100,
+        offset: int = 0,
+        filter: Filter | None = None,  # noqa: A002
+    ) -> builtins.list[MemoryItem]:
+        """Return the items in a namespace and below it, newest first."""
+        return await self.search(namespace, k=limit, offset=offset, filter=filter)
+
+    async def iter_items(
+        self, namespace: NamespaceLike = (), *, filter: Filter | None = None  # noqa: A002
+    ) -> AsyncIterator[MemoryItem]:
+        """Yield every item in a namespace and below it, oldest write first.
+
+        Whatever is there from beginning to end comes; what is written meanwhile comes at the end.
+        """
+        selection = self._selection(namespace, filter)
+        async for record in self._walk(selection):
+            yield self._item(record)
+
+    async def list(
+        self, namespace: NamespaceLike, limit: int = 100, offset: int = 0, *, recursive: bool = True
+    ) -> builtins.list[str]:
+        """Return the keys in a namespace, newest first.
+
+        A key can come more than once: once for each namespace below that has it. ``recursive=False`` leaves out
+        what is below.
+        """
+        selection = self._selection(namespace, None, recursive=recursive)
+        check_count("limit", limit)
+        check_count("offset", offset)
+        async with self._engine.call():
+            found = await self._engine.ordered().newest(selection, limit, offset=offset)
+            return [record.key for record in found]
+
+    async def list_namespaces(
+        self,
+        prefix: NamespaceLike = (),
+        *,
+        suffix: NamespaceLike | None = None,
+        max_depth: int | None = None,
+        limit: int = 100,
+        offset: int = 0,
+    ) -> builtins.list[Namespace]:
+        """Return the namespaces that hold live items, in code point order.
+
+        Args:
+            prefix: What they begin with; ``"*"`` stands for exactly one segment.
+            suffix: What they end with, likewise.
+            max_depth: Cut longer ones to this many segments; each then comes once.
+            limit: How many at most.
+            offset: How many of the first to leave out.
+        """
+        begin, end = check(prefix), () if suffix is None else check(suffix)
+        check_count("limit", limit)
+        check_count("offset", offset)
+        depth = None if max_depth is None else check_count("max_depth", max_depth)
+        literal = begin[: begin.index("*")] if "*" in begin else begin
+        async with self._engine.call():
+            found = await self._engine.store.namespaces(self._top + literal, self._engine.now())
+        relative = (namespace[len(self._top) :] for namespace in found)
+        fitting = (namespace[:depth] for namespace in relative if matches(namespace, prefix=begin, suffix=end))
+        return builtins.list(dict.fromkeys(fitting))[offset : offset + limit]
+
+    async def count(self, namespace: NamespaceLike = (), filter: Filter | None = None) -> int:  # noqa: A002
+        """Return how many live items are in a namespace and below it."""
+        selection = self._selection(namespace, filter)
+        async with self._engine.call():
+            return await self._engine.store.count(selection)
+
+    async def delete(self, namespace: NamespaceLike, key: str) -> bool:
+        """Remove one item; return False where there was none."""
+        return await self.delete_many(namespace, [key]) == 1
+
+    async def delete_many(self, namespace: NamespaceLike, keys: Sequence[str]) -> int:
+        """Remove items of exactly this namespace; return how many there were. [] removes nothing."""
+        at, names = self._at(namespace), check_keys(keys)
+        async with self._engine.call():
+            turn = self._engine.order.names((at, name) for name in names)
+            try:
+                await turn.arrive()
+                return await self._engine.store.delete(at, names, self._engine.now()) if names else 0
+            finally:
+                turn.leave()
+
+    async def delete_namespace(
+        self, namespace: NamespaceLike, *, dry_run: bool = False, everything: bool = False
+    ) -> int:
+        """Remove a namespace and everything below it.
+
+        Args:
+            namespace: What goes.
+            dry_run: True removes nothing, and only counts.
+            everything: Must be True where the namespace is ``()``.
+
+        Returns:
+            How many live items went, or would go.
+        """
+        at = self._at(namespace)
+        if at == self._top and not everything and not dry_run:
+            raise ValueError("delete_namespace(()) removes everything; if that is meant, pass everything=True")
+        if dry_run:
+            return await self.count(namespace)
+        return await self._clear(at, lambda now: self._engine.store.delete_all(Selection(at, now)))
+
+    async def cleanup(
+        self, *, max_age: float | timedelta | None = None, namespace: NamespaceLike = ()
+    ) -> int:
+        """Remove for good what has expired, and with ``max_age`` what was last put longer ago.
+
+        Args:
+            max_age: Seconds or timedelta, above 0; an item exactly that old stays.
+            namespace: Where, with everything below.
+
+        Returns:
+            How many items went.
+        """
+        at = self._at(namespace)
+        age = None if max_age is None else duration("max_age", max_age)
+        store = self._engine.store
+        return await self._clear(
+            at, lambda now: store.cleanup(at, now, older_than=None if age is None else now - age)
+        )
+
+    def export(self, path: str | Path | None = None, *, namespace: NamespaceLike = ()) -> "transfer.Export":
+        """Write every item as a line of JSON: ``await`` it with a path, or ``async for`` over it without.
+
+        Args:
+            path: A file, replaced whole once all is written; None for the lines themselves.
+            namespace: What to export; lines have namespaces relative to it.
+
+        Returns:
+            What to await, for the number of lines, or to iterate over. Vectors are not exported.
+        """
+        selection = self._selection(namespace, None)
+        return transfer.Export(self._walk(selection), len(selection.namespace), path)
+
+    async def import_(
+        self,
+        path: str | Path,
+        *,
+        namespace: NamespaceLike = (),
+        progress: Callable[[int, int], None] | None = None,
+    ) -> transfer.Imported:
+        """Read lines of JSON as `export` writes them, and put them under a namespace, keeping their times.
+
+        Every line is checked before the first is written. Where a key is there already, the newer ``updated_at`` wins, so
+        that an import which broke off can simply be repeated.
+
+        Args:
+            path: The file. A line needs "namespace", "key" and "value".
+            namespace: Where to put them.
+            progress: Called with lines done and lines in all, after each batch.
+
+        Returns:
+            Counts: written, older (what was there was as new), expired (skipped).
+
+        Raises:
+            ValueError: A line is wrong; the message has its number. Nothing has changed.
+        """
+        at = self._at(namespace)
+        async with self._engine.call():
+            total = await transfer.check_file(path)
+            turn = self._engine.order.tree(at)
+            try:
+                await turn.arrive()
+                counts = transfer.Imported()
+                async for batch in transfer.batches(path):
+                    counts += await self._import(batch, at)
+                    if progress is not None:
+                        progress(counts.total, total)
+                return counts
+            finally:
+                turn.leave()
+
+    def scoped(self, namespace: NamespaceLike) -> "ScopedMemory":
+        """Return a view of a namespace: its ``()`` is this namespace, and nothing outside can be addressed."""
+        return ScopedMemory(self._engine, self._at(namespace))
+
+    def _at(self, namespace: NamespaceLike) -> Namespace:
+        return self._top + check(namespace)
+
+    def _selection(self, namespace: NamespaceLike, condition: object, *, recursive: bool = True) -> Selection:
+        at = self._at(namespace)
+        return Selection(at, self._engine.now(), filters.parse(condition), recursive)
+
+    def _request(self, item: Put) -> PutRequest:
+        if isinstance(item, Mapping):
+            known = {"namespace", "key", "value", "ttl", "text", "index", "thread"}
+            if not {"namespace", "key", "value"} <= set(item) <= known:
+                raise ValueError(f"an item of put_many has namespace, key, value and maybe {sorted(known)}; not {list(item)}")
+            options = {"ttl": DEFAULT, "text": None, "index": True, "thread": KEEP} | dict(item)
+            return PutRequest(self._at(options.pop("namespace")), options.pop("key"), options.pop("value"), **options)
+        if not isinstance(item, tuple) or len(item) != 3:
+            raise TypeError(f"an item of put_many is (namespace, key, value) or a dict, not {type(item).__name__}")
+        namespace, key, value = item
+        return PutRequest(self._at(namespace), key, value, ttl=DEFAULT, text=None, index=True, thread=KEEP)
+
+    async def _put(self, requests: builtins.list[PutRequest]) -> builtins.list[MemoryItem]:
+        """Embed, then write; of a name that comes twice the last."""
+        last = {request.name: request for request in requests}
+        async with self._engine.call():
+            turn = self._engine.order.names(last)
+            try:
+                texts = {name: text for name, request in last.items() if (text := request.indexed_text) is not None}
+                vectors = dict(zip(texts, await self._engine.embed(builtins.list(texts.values())), strict=True))
+                await turn.arrive()
+                now = self._engine.now()
+                drafts = [request.draft(vectors.get(name), now, self._engine.ttl) for name, request in last.items()]
+                records = dict(zip(last, await self._engine.store.upsert(drafts, now), strict=True))
+            finally:
+                turn.leave()
+        return [self._item(record) for name in (r.name for r in requests) if (record := records[name]) is not None]
+
+    async def _update(self, at: Namespace, key: str, changes: Value) -> MemoryItem | None:
+        while True:  # until no other process writes between the read and the write
+            now = self._engine.now()
+            (record,) = await self._engine.store.get(at, [key], now)
+            if record is None:
+                return None
+            value, _ = check_value(record.value | changes, None, index=record.indexed and record.text is None)
+            draft = Draft(
+                at,
+                key,
+                value,
+                now,
+                text=record.text,
+                indexed=record.indexed,
+                ttl=record.ttl,
+                expires_at=record.expires_at,
+                only_over=record.stamp,
+                same_text=True,
+            )
+            (written,) = await self._engine.store.upsert([await self._reindexed(draft, record)], now)
+            if written is not None:
+                return self._item(written)
+
+    async def _reindexed(self, draft: Draft, record: Record) -> Draft:
+        """Return the draft with a new vector if its text is another than the record's."""
+        if not record.indexed or record.text is not None or draft.value["text"] == record.value["text"]:
+            return draft
+        (vector,) = await self._engine.embed([draft.value["text"]])
+        return replace(draft, vector=vector, same_text=False)
+
+    async def _find(
+        self, selection: Selection, query: str, asked: Question, k: int, offset: int
+    ) -> builtins.list[Match]:
+        engine = self._engine
+        vector = None if asked.mode == "lexical" else await engine.embed_query(query)
+        if isinstance(engine.store, Ranked):
+            mode: ranking.Mode = "lexical" if vector is None else "semantic" if asked.mode == "semantic" else "hybrid"
+            given = asked.query(mode, query_terms(query), vector, engine.similarity_range)
+            return await engine.store.rank(selection, given, k, offset=offset)
+        if lacking := asked.needs_ranked():
+            raise UnsupportedError(f"{lacking} needs a lexical leg, which {type(engine.store).__name__} does not have")
+        if vector is None:
+            return []
+        found = await engine.store.similar(selection, vector, k, offset=offset)
+        return [match for match in found if asked.min_similarity is None or match.score >= asked.min_similarity]
+
+    async def _clear(self, at: Namespace, clear: Callable[[float], Any]) -> int:
+        """Run a deletion of a subtree in its turn."""
+        async with self._engine.call():
+            turn = self._engine.order.tree(at)
+            try:
+                await turn.arrive()
+                gone: int = await clear(self._engine.now())
+                return gone
+            finally:
+                turn.leave()
+
+    async def _walk(self, selection: Selection) -> AsyncIterator[Record]:
+        after = 0
+        while True:
+            async with self._engine.call():
+                page = await self._engine.ordered().oldest(selection, _PAGE, after=after)
+            for record in page:
+                yield record
+            if not page:
+                return
+            after = page[-1].stamp
+
+    async def _import(self, lines: builtins.list[transfer.Line], at: Namespace) -> transfer.Imported:
+        now = self._engine.now()
+        live = {(*line.namespace, line.key): line for line in lines if line.is_live(now)}
+        texts = {name: text for name, line in live.items() if (text := line.indexed_text) is not None}
+        vectors = dict(zip(texts, await self._engine.embed(builtins.list(texts.values())), strict=True))
+        drafts = [line.draft(at, vectors.get(name), now) for name, line in live.items()]
+        written = await self._engine.store.upsert(drafts, now) if drafts else []
+        done = sum(record is not None for record in written)
+        expired = sum(not line.is_live(now) for line in lines)
+        return transfer.Imported(written=done, older=len(lines) - expired - done, expired=expired)
+
+    def _item(self, record: Record, match: Match | None = None) -> MemoryItem:
+        return MemoryItem(
+            key=record.key,
+            value=record.value,
+            namespace=record.namespace[len(self._top) :],
+            created_at=record.created_at,
+            updated_at=record.updated_at,
+            expires_at=record.expires_at,
+            score=None if match is None else match.score,
+            scores={} if match is None else match.scores,
+            thread=record.thread,
+        )
+
+
+class ScopedMemory(_Memory):
+    """A view of one namespace of a memory; see `MemoryStore.scoped`."""
+
+    def __repr__(self) -> str:
+        return f"ScopedMemory({self._top!r})"
+
+    async def aclose(self) -> None:
+        """Do nothing: the memory is its owner's to close."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+class MemoryStore(_Memory):
+    """Long-term memory over a vector store and an embedder.
+
+    Args:
+        store: The backend; this memory closes it.
+        embedder: What turns texts into vectors; None for words alone. Anything with ``embed`` will do, or a plain function.
+        ttl: Seconds (or timedelta) that a memory lives if its put does not say; None for ever.
+        refresh_on_read: Whether get, search and items let what they return live for another ttl.
+        clock: Returns Unix seconds.
+    """
+
+    def __init__(
+        self,
+        store: VectorStore,
+        embedder: Any,
+        *,
+        ttl: float | timedelta | None = None,
+        refresh_on_read: bool = False,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        seconds = None if ttl is None else duration("ttl", ttl)
+        super().__init__(Engine(store, embedder, ttl=seconds, refresh_on_read=refresh_on_read, clock=clock), ())
+
+    def __repr__(self) -> str:
+        return f"MemoryStore({self.store!r}, {self.embedder!r})"
+
+    @staticmethod
+    def open(
+        location: str | Path | Mapping[str, Any] = "./memory.db",
+        *,
+        embedder: Any = DEFAULT,
+        ttl: float | timedelta | None = None,
+        refresh_on_read: bool = False,
+        clock: Callable[[], float] = time.time,
+    ) -> "Opening":
+        """Open a memory: ``async with MemoryStore.open() as memory`` or ``memory = await MemoryStore.open()``.
+
+        Args:
+            location: A SQLite file; or a dict or URL that picks another backend, see `config.store_from_config`.
+            embedder: As in `MemoryStore`, or a dict, see `config.embedder_from_config`; left out: MiniLM on this machine.
+            ttl: As in `MemoryStore`.
+            refresh_on_read: As in `MemoryStore`.
+            clock: As in `MemoryStore`.
+
+        Raises:
+            MissingExtraError: The default embedder's weights are not installed.
+            StoreError: The file cannot be opened.
+        """
+        made_here = isinstance(embedder, Default | Mapping)
+        chosen = default_embedder() if isinstance(embedder, Default) else embedder
+        chosen = embedder_from_config(chosen) if isinstance(chosen, Mapping) else chosen
+        store = store_from_config(location)
+        memory = MemoryStore(store, chosen, ttl=ttl, refresh_on_read=refresh_on_read, clock=clock)
+        memory._engine.owns_embedder = made_here
+        return Opening(memory)
+
+    @property
+    def store(self) -> VectorStore:
+        """The backend."""
+        return self._engine.store
+
+    @property
+    def embedder(self) -> Any:
+        """The embedder, as it was given; None for words alone."""
+        return self._engine.given_embedder
+
+    async def aclose(self) -> None:
+        """Wait for calls in flight, then close the backend. May be called again."""
+        await self._engine.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+class Opening:
+    """A memory that is about to be opened: await it, or enter it with ``async with``."""
+
+    def __init__(self, memory: MemoryStore) -> None:
+        self.memory = memory
+        """The memory, not yet reached for."""
+
+    def __await__(self) -> Generator[Any, None, MemoryStore]:
+        return self._open().__await__()
+
+    async def __aenter__(self) -> MemoryStore:
+        return await self._open()
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.memory.aclose()
+
+    async def _open(self) -> MemoryStore:
+        """Reach for the backend, so that what is wrong with it shows here."""
+        try:
+            await self.memory.list_namespaces(limit=0)
+        except BaseException:
+            await self.memory.aclose()
+            raise
+        return self.memory
+
+
+def memory_from_config(config: Mapping[str, Any], *, default_ttl: float | timedelta | None = None) -> MemoryStore:
+    """Build a memory from a dict: ``{"store": {...}, "embedder": {...} or None, "ttl": seconds}``.
+
+    Args:
+        config: "store" as in `config.store_from_config`; "embedder" as in `config.embedder_from_config`, None for words
+            alone, left out for the default; "ttl" in seconds.
+        default_ttl: Seconds or timedelta, where the dict has no "ttl".
+
+    Raises:
+        ValueError: A name is unknown; the message lists those that are known.
+    """
+    unknown = sorted(set(config) - {"store", "embedder", "ttl"})
+    if unknown:
+        raise ValueError(f"unknown in a memory's config: {unknown}; known are 'store', 'embedder', 'ttl'")
+    if "store" not in config:
+        raise ValueError("a memory's config needs 'store', such as {'type': 'sqlite', 'path': './memory.db'}")
+    opening = MemoryStore.open(
+        config["store"], embedder=config.get("embedder", DEFAULT), ttl=config.get("ttl", default_ttl)
+    )
+    return opening.memory
