@@ -34,6 +34,12 @@ class Workers:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._own_pool(), lambda: work(*args, **kwargs))
 
+    async def aclose(self) -> None:
+        """Wait for the work handed in and end the threads; later work starts new ones."""
+        pool, self._pool = self._pool, None
+        if pool is not None and self._process == os.getpid():
+            await asyncio.to_thread(pool.shutdown)
+
     def _own_pool(self) -> ThreadPoolExecutor:
         if self._pool is None or self._process != os.getpid():
             # The parent's threads do not exist in a forked child: work handed to their pool would wait for ever.
