@@ -7,7 +7,16 @@ from teffmem.items import Default, Value, json_object
 from teffmem.namespace import check_key
 from teffmem.text import is_blank
 
-__all__ = ["check_count", "check_keys", "check_share", "check_text", "check_thread", "check_value", "duration", "lifetime"]
+__all__ = [
+    "check_count",
+    "check_keys",
+    "check_share",
+    "check_text",
+    "check_thread",
+    "check_value",
+    "duration",
+    "lifetime",
+]
 
 
 def check_count(name: str, count: object) -> int:

@@ -20,7 +20,15 @@ class PutRequest:
     """One memory that is to be stored."""
 
     def __init__(
-        self, namespace: Namespace, key: object, value: object, *, ttl: object, text: object, index: object, thread: object
+        self,
+        namespace: Namespace,
+        key: object,
+        value: object,
+        *,
+        ttl: object,
+        text: object,
+        index: object,
+        thread: object,
     ) -> None:
         if not isinstance(index, bool):
             raise TypeError(f"index is True or False, not {index!r}")

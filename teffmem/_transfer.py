@@ -52,7 +52,9 @@ class Export:
 
     def __await__(self) -> Generator[Any, None, int]:
         if self._path is None:
-            raise TypeError("export() without a path is to be iterated: async for line in memory.export(); or give it one")
+            raise TypeError(
+                "export() without a path is to be iterated: async for line in memory.export(); or give it one"
+            )
         return self._write(Path(self._path).expanduser()).__await__()
 
     async def _write(self, path: Path) -> int:

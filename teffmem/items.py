@@ -10,7 +10,20 @@ from numpy.typing import NDArray
 
 from teffmem.namespace import Namespace
 
-__all__ = ["DEFAULT", "KEEP", "Default", "Draft", "Keep", "Match", "MemoryItem", "Record", "Value", "Vector", "json_copy", "json_object"]
+__all__ = [
+    "DEFAULT",
+    "KEEP",
+    "Default",
+    "Draft",
+    "Keep",
+    "Match",
+    "MemoryItem",
+    "Record",
+    "Value",
+    "Vector",
+    "json_copy",
+    "json_object",
+]
 
 Value = dict[str, Any]
 Vector = NDArray[np.float32]

@@ -91,9 +91,7 @@ class _Memory:
         requests = [self._request(item) for item in items]
         return await self._put(requests) if requests else []
 
-    async def update(
-        self, namespace: NamespaceLike, key: str, changes: Mapping[str, Any]
-    ) -> MemoryItem | None:
+    async def update(self, namespace: NamespaceLike, key: str, changes: Mapping[str, Any]) -> MemoryItem | None:
         """Merge fields into a value, leaving its times of creation and expiry, its thread and its index state.
 
         The text is embedded again only if it changed. An item that was put with ``text=`` keeps that text.
@@ -212,7 +210,10 @@ class _Memory:
         return await self.search(namespace, k=limit, offset=offset, filter=filter)
 
     async def iter_items(
-        self, namespace: NamespaceLike = (), *, filter: Filter | None = None  # noqa: A002
+        self,
+        namespace: NamespaceLike = (),
+        *,
+        filter: Filter | None = None,  # noqa: A002
     ) -> AsyncIterator[MemoryItem]:
         """Yield every item in a namespace and below it, oldest write first.
 
@@ -307,9 +308,7 @@ class _Memory:
             return await self.count(namespace)
         return await self._clear(at, lambda now: self._engine.store.delete_all(Selection(at, now)))
 
-    async def cleanup(
-        self, *, max_age: float | timedelta | None = None, namespace: NamespaceLike = ()
-    ) -> int:
+    async def cleanup(self, *, max_age: float | timedelta | None = None, namespace: NamespaceLike = ()) -> int:
         """Remove for good what has expired, and with ``max_age`` what was last put longer ago.
 
         Args:
@@ -322,9 +321,7 @@ class _Memory:
         at = self._at(namespace)
         age = None if max_age is None else duration("max_age", max_age)
         store = self._engine.store
-        return await self._clear(
-            at, lambda now: store.cleanup(at, now, older_than=None if age is None else now - age)
-        )
+        return await self._clear(at, lambda now: store.cleanup(at, now, older_than=None if age is None else now - age))
 
     def export(self, path: str | Path | None = None, *, namespace: NamespaceLike = ()) -> "transfer.Export":
         """Write every item as a line of JSON: ``await`` it with a path, or ``async for`` over it without.
@@ -392,7 +389,9 @@ class _Memory:
         if isinstance(item, Mapping):
             known = {"namespace", "key", "value", "ttl", "text", "index", "thread"}
             if not {"namespace", "key", "value"} <= set(item) <= known:
-                raise ValueError(f"an item of put_many has namespace, key, value and maybe {sorted(known)}; not {list(item)}")
+                raise ValueError(
+                    f"an item of put_many has namespace, key, value and maybe {sorted(known)}; not {list(item)}"
+                )
             options = {"ttl": DEFAULT, "text": None, "index": True, "thread": KEEP} | dict(item)
             return PutRequest(self._at(options.pop("namespace")), options.pop("key"), options.pop("value"), **options)
         if not isinstance(item, tuple) or len(item) != 3:

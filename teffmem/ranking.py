@@ -216,7 +216,9 @@ def _lexical(evidence: Evidence) -> _Lexical:
     record = _bm25(counts, evidence.lengths[hits], float(evidence.lengths.mean()) if n else 0.0, idf)
     best = _best(record)
     beside, beside_counts = _window_counts(evidence)
-    window = _bm25(beside_counts, threads.window_lengths[beside], float(threads.window_lengths.mean()) if n else 0.0, idf)
+    window = _bm25(
+        beside_counts, threads.window_lengths[beside], float(threads.window_lengths.mean()) if n else 0.0, idf
+    )
     about, about_counts = _thread_counts(evidence)
     thread = _bm25(about_counts, threads.lengths[about], float(threads.lengths.mean()) if n else 0.0, idf)
     thread *= min(1.0, best / highest) / max(_best(thread), 1e-9)

@@ -18,7 +18,17 @@ from teffmem.ranking import Evidence, Query, Threads
 from teffmem.text import analyse, unpack
 from teffmem.vectorstores._vectors import ScopeVectors
 
-__all__ = ["NEVER", "IndexRow", "Rows", "ScopeIndex", "as_rows", "estimated_range", "sample", "semantic_query", "thread_number"]
+__all__ = [
+    "NEVER",
+    "IndexRow",
+    "Rows",
+    "ScopeIndex",
+    "as_rows",
+    "estimated_range",
+    "sample",
+    "semantic_query",
+    "thread_number",
+]
 
 NEVER = float("inf")
 """The expiry of what does not expire, as the index keeps it."""

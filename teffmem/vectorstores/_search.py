@@ -80,9 +80,7 @@ def refresh(index: ScopeIndex, source: ScopeSource, now: float) -> None:
         index.remove(index.ids[index.expires <= now])
 
 
-def search(
-    index: ScopeIndex, query: Query, source: ScopeSource, *, now: float, limit: int, offset: int
-) -> list[Match]:
+def search(index: ScopeIndex, query: Query, source: ScopeSource, *, now: float, limit: int, offset: int) -> list[Match]:
     """Return the selected matches of a query, best first."""
     if not len(index) or not limit:
         return []

@@ -85,7 +85,9 @@ def count(connection: sqlite3.Connection, selection: Selection) -> int:
     if scope is None:
         return 0
     if selection.namespace:
-        counted = f"SELECT count(*) FROM listing JOIN items ON items.id = listing.item WHERE listing.scope = ? AND {_LIVE}"
+        counted = (
+            f"SELECT count(*) FROM listing JOIN items ON items.id = listing.item WHERE listing.scope = ? AND {_LIVE}"
+        )
         (live,) = connection.execute(counted, (scope[0], selection.now)).fetchone()
     else:
         (live,) = connection.execute(f"SELECT count(*) FROM items WHERE {_LIVE}", (selection.now,)).fetchone()

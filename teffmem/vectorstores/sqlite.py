@@ -68,9 +68,7 @@ class SQLiteVectorStore:
             its file, which takes longer.
     """
 
-    def __init__(
-        self, path: str | Path = "./memory.db", dim: int | None = None, *, budget: int = 256_000_000
-    ) -> None:
+    def __init__(self, path: str | Path = "./memory.db", dim: int | None = None, *, budget: int = 256_000_000) -> None:
         self._path = str(path) if is_memory(str(path)) else str(Path(path).expanduser())
         self._dim = dim
         self._budget = budget
