@@ -241,7 +241,7 @@ def _best(scores: Floats) -> float:
     return float(scores.max(initial=0.0))
 
 
-def _spread(scores: Floats, rows: NDArray[np.intp], n: int) -> Floats:
+def _spread(scores: Floats, rows: NDArray[np.integer], n: int) -> Floats:
     spread = np.zeros(n, np.float32)
     spread[rows] = scores
     return spread
@@ -262,7 +262,7 @@ def _window_counts(evidence: Evidence) -> tuple[NDArray[np.intp], Floats]:
     return beside, window
 
 
-def _thread_counts(evidence: Evidence) -> tuple[NDArray[np.intp], Floats]:
+def _thread_counts(evidence: Evidence) -> tuple[NDArray[np.integer], Floats]:
     """Return the threads in which a term stands, and how often: float32 (t, threads)."""
     of = evidence.threads.of[evidence.hits]
     if not evidence.threads.linked:

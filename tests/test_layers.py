@@ -25,9 +25,9 @@ PACKAGE = ROOT / "teffmem"
 ROWS = (  # from the bottom up; a name stands for the module and what is below it
     {"errors", "items"},
     {"namespace", "filters", "text", "ranking", "_http"},
-    {"protocols"},
-    {"embedders", "vectorstores", "llm"},
-    {"config"},
+    {"protocols", "_arguments", "_ordering"},
+    {"embedders", "vectorstores", "llm", "_requests", "_transfer"},
+    {"config", "_engine"},
     {"memory"},
     {"tool", "context", "extract", "knowledge", "longterm"},
     {"server", "adapters"},

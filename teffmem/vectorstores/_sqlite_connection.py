@@ -33,7 +33,7 @@ class Connection(aiosqlite.Connection):
         """Run ``function`` in the connection's thread and return what it returns."""
         self.waiting += 1
         try:
-            result: T = await self._execute(lambda: function(self._conn))
+            result: T = await self._execute(lambda: function(self._conn))  # type: ignore[no-untyped-call]
         finally:
             self.waiting -= 1
         return result
@@ -57,7 +57,9 @@ async def open_connection(path: str, *, read_only: bool = False) -> Connection:
         connection.isolation_level = None  # transactions are ours to begin
         return connection
 
-    return await Connection(connect)
+    connection = Connection(connect)
+    await connection
+    return connection
 
 
 def _connect_read_only(path: str) -> sqlite3.Connection:

@@ -114,7 +114,8 @@ def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
 
 
 def _is_made(connection: sqlite3.Connection) -> bool:
-    return connection.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return bool(version == SCHEMA_VERSION)
 
 
 def _check(connection: sqlite3.Connection) -> None:

@@ -131,7 +131,8 @@ class Transaction:
         row = self._connection.execute("SELECT id FROM scopes WHERE path = ?", (path,)).fetchone()
         if row is None:
             row = self._connection.execute("INSERT INTO scopes (path) VALUES (?) RETURNING id", (path,)).fetchone()
-        return int(row[0])
+        id_: int = row[0]
+        return id_
 
     def _namespace(self, scope: int) -> Namespace:
         (path,) = self._connection.execute("SELECT path FROM scopes WHERE id = ?", (scope,)).fetchone()

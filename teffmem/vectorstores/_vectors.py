@@ -4,6 +4,8 @@ A small scope keeps float32. A large one keeps int8, a quarter of the memory to 
 how far its cosines may be off, so that whoever orders by them can look up the few that matter.
 """
 
+from typing import Generic, TypeVar
+
 import numpy as np
 import simsimd
 from numpy.typing import NDArray
@@ -13,6 +15,8 @@ from teffmem.items import Vector
 __all__ = ["LARGE", "ScopeVectors", "cosines"]
 
 Floats = NDArray[np.float32]
+Steps = NDArray[np.int8]
+Number = TypeVar("Number", np.float32, np.int8)
 
 LARGE = 20_000
 """From this many rows on, vectors are kept as int8."""
@@ -33,8 +37,8 @@ class ScopeVectors:
     """Unit vectors of ``dim`` numbers, in the order they were added."""
 
     def __init__(self, dim: int) -> None:
-        self._exact: _Rows | None = _Rows(dim, np.float32)
-        self._steps = _Rows(dim, np.int8)
+        self._exact: _Rows[np.float32] | None = _Rows(np.empty((0, dim), np.float32))
+        self._steps: _Rows[np.int8] = _Rows(np.empty((0, dim), np.int8))
         self._scales: Floats = np.empty(0, np.float32)
         self._error = 0.0
 
@@ -66,28 +70,28 @@ class ScopeVectors:
     def cosines(self, query: Vector) -> tuple[Floats, float]:
         """Return the cosines with a unit vector, float32 (n,), and how far they may be from the exact ones."""
         if self._exact is not None:
-            return cosines(self._exact.all(), query), 0.0
+            return _dot(self._exact.all(), query), 0.0
         steps, scale, error = _quantise(query[None])
         # |q.x - q'.x'| <= |q||x - x'| + |q - q'||x'|, and |x'| <= |x| + |x - x'|
         tolerance = self._error + error * (1 + self._error) + 1e-6
         return _dot(self._steps.all(), steps[0]) * (self._scales * scale), tolerance
 
 
-class _Rows:
+class _Rows(Generic[Number]):
     """A two-dimensional array that grows at its end without being copied each time."""
 
-    def __init__(self, width: int, dtype: type[np.float32] | type[np.int8]) -> None:
-        self._room: NDArray[np.float32 | np.int8] = np.empty((0, width), dtype)
+    def __init__(self, none: NDArray[Number]) -> None:
+        self._room = none
         self.count = 0
 
     @property
     def nbytes(self) -> int:
         return self._room.nbytes
 
-    def all(self) -> NDArray[np.float32 | np.int8]:
+    def all(self) -> NDArray[Number]:
         return self._room[: self.count]
 
-    def add(self, rows: NDArray[np.float32 | np.int8]) -> None:
+    def add(self, rows: NDArray[Number]) -> None:
         needed = self.count + len(rows)
         if needed > len(self._room):
             size = needed if not self.count else max(needed, self.count + self.count // 8 + 8)
@@ -102,16 +106,17 @@ class _Rows:
         self.count = len(self._room)
 
 
-def _quantise(vectors: Floats) -> tuple[NDArray[np.int8], Floats, float]:
+def _quantise(vectors: Floats) -> tuple[Steps, Floats, float]:
     """Return int8 steps, the size of a step in each row, and the largest distance from an original."""
-    scales = np.abs(vectors).max(axis=1, initial=1e-12).astype(np.float32) / np.float32(_STEPS)
+    scales = np.abs(vectors).max(axis=1, initial=1e-12) / np.float32(_STEPS)
     steps = np.rint(vectors / scales[:, None]).astype(np.int8)
     error = np.linalg.norm(vectors - steps * scales[:, None], axis=1).max(initial=0.0)
     return steps, scales, float(error)
 
 
-def _dot(rows: NDArray[np.float32 | np.int8], query: NDArray[np.float32 | np.int8]) -> Floats:
+def _dot(rows: NDArray[Number], query: NDArray[Number]) -> Floats:
     if not len(rows):
         return np.empty(0, np.float32)
     threads = 0 if len(rows) >= _MANY else 1  # 0: as many as there are cores
-    return np.asarray(simsimd.cdist(query[None], rows, "dot", threads=threads), np.float32)[0]
+    products: Floats = np.asarray(simsimd.cdist(query[None], rows, "dot", threads=threads), np.float32)[0]
+    return products
