@@ -110,7 +110,7 @@ class Engine:
         return _unit(vector)
 
     async def touch(self, records: Sequence[R], now: float) -> list[R]:
-        """Let records that were read live for another ttl, if the memory was opened so; return them as they are then."""
+        """Let records that were read live for another ttl, if the memory was opened so; return them as they are."""
         if not self.refresh_on_read:
             return list(records)
         mortal = [record for record in records if record is not None and record.ttl is not None]

@@ -99,7 +99,8 @@ class Question:
         """Check the options.
 
         Raises:
-            TypeError, ValueError: One is of the wrong type, out of its range, or a threshold that the mode has no part for.
+            TypeError, ValueError: One is of the wrong type, out of its range, or a threshold that the mode has no
+                part for.
         """
         if mode not in _MODES:
             raise ValueError(f"mode is one of {', '.join(_MODES)}; not {mode!r}")

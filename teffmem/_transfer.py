@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import AsyncIterator, Generator, Iterator
 from dataclasses import dataclass
@@ -55,7 +56,7 @@ class Export:
             raise TypeError(
                 "export() without a path is to be iterated: async for line in memory.export(); or give it one"
             )
-        return self._write(Path(self._path).expanduser()).__await__()
+        return self._write(Path(self._path).expanduser().resolve()).__await__()
 
     async def _write(self, path: Path) -> int:
         """Write beside the file, for the owner alone, and put it in place once it is whole and on the disk."""
@@ -69,9 +70,9 @@ class Export:
                     count += 1
                 file.flush()
                 await asyncio.to_thread(os.fsync, file.fileno())
-            await asyncio.to_thread(os.replace, unfinished, path)
+            await asyncio.to_thread(_put_in_place, unfinished, path)
         except BaseException:
-            Path(unfinished).unlink(missing_ok=True)
+            await asyncio.to_thread(Path(unfinished).unlink, missing_ok=True)
             raise
         return count
 
@@ -97,7 +98,7 @@ class Line:
         """Read a line.
 
         Raises:
-            TypeError, ValueError: It is no JSON object, lacks a name or has one too many, or holds what cannot be stored.
+            TypeError, ValueError: It is no JSON object, lacks a name or has one too many, or cannot be stored.
         """
         line = json.loads(text, parse_constant=_refuse_constant)
         if not isinstance(line, dict):
@@ -151,6 +152,12 @@ class Line:
             expires_at=self.expires_at,
             only_if_newer=True,
         )
+
+
+def _put_in_place(unfinished: str, path: Path) -> None:
+    if path.exists():
+        shutil.copymode(path, unfinished)
+    Path(unfinished).replace(path)
 
 
 async def check_file(path: str | Path) -> int:

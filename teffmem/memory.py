@@ -345,8 +345,8 @@ class _Memory:
     ) -> transfer.Imported:
         """Read lines of JSON as `export` writes them, and put them under a namespace, keeping their times.
 
-        Every line is checked before the first is written. Where a key is there already, the newer ``updated_at`` wins, so
-        that an import which broke off can simply be repeated.
+        Every line is checked before the first is written. Where a key is there already, the newer ``updated_at``
+        wins, so that an import which broke off can simply be repeated.
 
         Args:
             path: The file. A line needs "namespace", "key" and "value".
@@ -529,7 +529,7 @@ class MemoryStore(_Memory):
 
     Args:
         store: The backend; this memory closes it.
-        embedder: What turns texts into vectors; None for words alone. Anything with ``embed`` will do, or a plain function.
+        embedder: What turns texts into vectors: anything with ``embed``, or a plain function; None for words alone.
         ttl: Seconds (or timedelta) that a memory lives if its put does not say; None for ever.
         refresh_on_read: Whether get, search and items let what they return live for another ttl.
         clock: Returns Unix seconds.
@@ -563,7 +563,7 @@ class MemoryStore(_Memory):
 
         Args:
             location: A SQLite file; or a dict or URL that picks another backend, see `config.store_from_config`.
-            embedder: As in `MemoryStore`, or a dict, see `config.embedder_from_config`; left out: MiniLM on this machine.
+            embedder: As in `MemoryStore`; or a dict, see `config.embedder_from_config`; left out: MiniLM, offline.
             ttl: As in `MemoryStore`.
             refresh_on_read: As in `MemoryStore`.
             clock: As in `MemoryStore`.

@@ -5,6 +5,7 @@ import logging
 import sqlite3
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ logger = logging.getLogger("teffmem")
 Scope = tuple[int, int, int]
 """A scope's id, and the stamps of its last write and its last deletion."""
 
-Row = tuple[object, ...]
+Row = tuple[Any, ...]
 
 _BYTES_BESIDE_VECTOR = 400  # of a record in an index, about: its words and its places
 _PIECE = 2000  # rows fetched at a time
@@ -193,21 +194,8 @@ WHERE listing.scope = ? AND listing.stamp > ? ORDER BY listing.stamp
 
 def read(row: Row) -> Record:
     """Return the record that a row of the tables holds."""
-    _, path, key, value, text, indexed, thread, stamp, place, created_at, updated_at, ttl, expires_at = row
-    return Record(
-        namespace=_namespace(path),  # type: ignore[arg-type]
-        key=key,  # type: ignore[arg-type]
-        value=json.loads(value),  # type: ignore[arg-type]
-        text=text,  # type: ignore[arg-type]
-        indexed=bool(indexed),
-        thread=thread,  # type: ignore[arg-type]
-        stamp=stamp,  # type: ignore[arg-type]
-        place=place,  # type: ignore[arg-type]
-        created_at=created_at,  # type: ignore[arg-type]
-        updated_at=updated_at,  # type: ignore[arg-type]
-        ttl=ttl,  # type: ignore[arg-type]
-        expires_at=expires_at,  # type: ignore[arg-type]
-    )
+    _, path, key, value, text, indexed, *columns = row
+    return Record(_namespace(path), key, json.loads(value), text, bool(indexed), *columns)
 
 
 def read_one(row: Row) -> Record | None:

@@ -59,7 +59,9 @@ class Transaction:
     """What one transaction does, and notes of it for the indexes: which scopes changed, and when."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
+        self.connection = connection
+        self._root: int
+        self._stamp: int
         self._root, self._stamp = connection.execute("SELECT id, changed FROM scopes WHERE path = x''").fetchone()
         (self._last_id,) = connection.execute("SELECT coalesce(max(id), 0) FROM items").fetchone()
         self._lineages: dict[Namespace, list[int]] = {}
@@ -70,7 +72,7 @@ class Transaction:
         """Write drafts, each (namespace, key) once."""
         changes = _Changes()
         records = [self._put(one, now, changes) for one in prepared]
-        changes.write(self._connection)
+        changes.write(self.connection)
         return records
 
     def _put(self, prepared: Prepared, now: float, changes: _Changes) -> Record | None:
@@ -101,21 +103,21 @@ class Transaction:
         lineages = {scope: self._lineage(self._namespace(scope)) for scope in {scope for _, scope, _ in doomed}}
         listed = [(scope, listed_at) for _, own, listed_at in doomed for scope in lineages[own]]
         ids = [(id_,) for id_, _, _ in doomed]
-        self._connection.executemany("DELETE FROM listing WHERE scope = ? AND stamp = ?", listed)
-        self._connection.executemany("DELETE FROM searchable WHERE item = ?", ids)
-        self._connection.executemany("DELETE FROM items WHERE id = ?", ids)
+        self.connection.executemany("DELETE FROM listing WHERE scope = ? AND stamp = ?", listed)
+        self.connection.executemany("DELETE FROM searchable WHERE item = ?", ids)
+        self.connection.executemany("DELETE FROM items WHERE id = ?", ids)
         touched = {scope for line in lineages.values() for scope in line}
         self._changed.update(dict.fromkeys(touched, stamp))
         self._shrunk.update(dict.fromkeys(touched, stamp))
         empty = [scope for scope in touched if scope != self._root and not self._holds(scope)]
-        self._connection.executemany("DELETE FROM scopes WHERE id = ?", ((scope,) for scope in empty))
+        self.connection.executemany("DELETE FROM scopes WHERE id = ?", ((scope,) for scope in empty))
         self._lineages.clear()
 
     def finish(self) -> None:
         """Note in each scope what happened to it; to be called once, before the commit."""
         for column, stamps in (("changed", self._changed), ("shrunk", self._shrunk)):
             rows = [(stamp, scope) for scope, stamp in stamps.items()]
-            self._connection.executemany(f"UPDATE scopes SET {column} = ? WHERE id = ?", rows)
+            self.connection.executemany(f"UPDATE scopes SET {column} = ? WHERE id = ?", rows)
 
     def _next(self, now: float) -> int:
         self._stamp = max(self._stamp + 1, int(now * 1e6))
@@ -128,23 +130,22 @@ class Transaction:
         return self._lineages[namespace]
 
     def _scope(self, path: bytes) -> int:
-        row = self._connection.execute("SELECT id FROM scopes WHERE path = ?", (path,)).fetchone()
+        row = self.connection.execute("SELECT id FROM scopes WHERE path = ?", (path,)).fetchone()
         if row is None:
-            row = self._connection.execute("INSERT INTO scopes (path) VALUES (?) RETURNING id", (path,)).fetchone()
-        id_: int = row[0]
-        return id_
+            row = self.connection.execute("INSERT INTO scopes (path) VALUES (?) RETURNING id", (path,)).fetchone()
+        return int(row[0])
 
     def _namespace(self, scope: int) -> Namespace:
-        (path,) = self._connection.execute("SELECT path FROM scopes WHERE id = ?", (scope,)).fetchone()
+        (path,) = self.connection.execute("SELECT path FROM scopes WHERE id = ?", (scope,)).fetchone()
         return decode(path)
 
     def _holds(self, scope: int) -> bool:
-        found = self._connection.execute("SELECT 1 FROM listing WHERE scope = ? LIMIT 1", (scope,)).fetchone()
+        found = self.connection.execute("SELECT 1 FROM listing WHERE scope = ? LIMIT 1", (scope,)).fetchone()
         return found is not None
 
     def _previous(self, draft: Draft, scope: int) -> tuple[int, Record | None]:
         """Return the id and the record, without its value, that a draft goes over; a new id where there is none."""
-        row = self._connection.execute(_PREVIOUS, (scope, draft.key)).fetchone()
+        row = self.connection.execute(_PREVIOUS, (scope, draft.key)).fetchone()
         if row is None:
             self._last_id += 1
             return self._last_id, None

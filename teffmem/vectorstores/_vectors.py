@@ -81,21 +81,22 @@ class _Rows(Generic[Number]):
     """A two-dimensional array that grows at its end without being copied each time."""
 
     def __init__(self, none: NDArray[Number]) -> None:
-        self._room = none
+        self._room: NDArray[Number] = none
         self.count = 0
 
     @property
     def nbytes(self) -> int:
-        return self._room.nbytes
+        return int(self._room.nbytes)
 
     def all(self) -> NDArray[Number]:
-        return self._room[: self.count]
+        rows: NDArray[Number] = self._room[: self.count]
+        return rows
 
     def add(self, rows: NDArray[Number]) -> None:
         needed = self.count + len(rows)
         if needed > len(self._room):
             size = needed if not self.count else max(needed, self.count + self.count // 8 + 8)
-            room = np.empty((size, self._room.shape[1]), self._room.dtype)
+            room: NDArray[Number] = np.empty((size, self._room.shape[1]), self._room.dtype)
             room[: self.count] = self.all()
             self._room = room
         self._room[self.count : needed] = rows

@@ -11,6 +11,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -53,7 +54,7 @@ class _Write:
     """
 
     prepare: Callable[[], Any]
-    apply: Callable[[Transaction, sqlite3.Connection, Any], Any]
+    apply: Callable[[Transaction, Any], Any]
     outcome: asyncio.Future[Any] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
@@ -93,7 +94,7 @@ class SQLiteVectorStore:
                 raise ValueError(f"a vector of {len(draft.vector)} numbers in a store of dim={self._dim}")
         return await self._write(
             lambda: [Prepared.of(draft) for draft in drafts],
-            lambda transaction, _, prepared: transaction.put(prepared, now),
+            lambda transaction, prepared: transaction.put(prepared, now),
         )
 
     async def get(self, namespace: Namespace, keys: Sequence[str], now: float) -> list[Record | None]:
@@ -103,7 +104,8 @@ class SQLiteVectorStore:
     async def delete(self, namespace: Namespace, keys: Sequence[str], now: float) -> int:
         """Remove records by key; see `VectorStore.delete`."""
 
-        def delete(transaction: Transaction, connection: sqlite3.Connection, _: None) -> int:
+        def delete(transaction: Transaction, _: None) -> int:
+            connection = transaction.connection
             scope = reading.find_scope(connection, namespace)
             if scope is None:
                 return 0
@@ -116,7 +118,8 @@ class SQLiteVectorStore:
     async def delete_all(self, selection: Selection) -> int:
         """Remove what is selected; see `VectorStore.delete_all`."""
 
-        def delete_all(transaction: Transaction, connection: sqlite3.Connection, _: None) -> int:
+        def delete_all(transaction: Transaction, _: None) -> int:
+            connection = transaction.connection
             scope = reading.find_scope(connection, selection.namespace)
             if scope is None:
                 return 0
@@ -131,7 +134,8 @@ class SQLiteVectorStore:
     async def cleanup(self, namespace: Namespace, now: float, *, older_than: float | None = None) -> int:
         """Remove what has expired or is too old; see `VectorStore.cleanup`."""
 
-        def cleanup(transaction: Transaction, connection: sqlite3.Connection, _: None) -> int:
+        def cleanup(transaction: Transaction, _: None) -> int:
+            connection = transaction.connection
             scope = reading.find_scope(connection, namespace)
             if scope is None:
                 return 0
@@ -150,8 +154,8 @@ class SQLiteVectorStore:
         """Let records live for another ttl; see `VectorStore.touch`."""
         rows = [(now + r.ttl, encode(r.namespace), r.key, r.stamp) for r in records if r.ttl is not None]
 
-        def touch(transaction: Transaction, connection: sqlite3.Connection, _: None) -> None:
-            connection.executemany(_TOUCH, rows)
+        def touch(transaction: Transaction, _: None) -> None:
+            transaction.connection.executemany(_TOUCH, rows)
 
         if rows:
             await self._write(_nothing, touch)
@@ -212,9 +216,9 @@ class SQLiteVectorStore:
         if found is not None:
             return str(found[0])
 
-        def claim(transaction: Transaction, connection: sqlite3.Connection, _: None) -> str:
-            connection.execute("INSERT OR IGNORE INTO meta VALUES ('fingerprint', ?)", (fingerprint,))
-            return str(connection.execute(_FINGERPRINT).fetchone()[0])
+        def claim(transaction: Transaction, _: None) -> str:
+            transaction.connection.execute("INSERT OR IGNORE INTO meta VALUES ('fingerprint', ?)", (fingerprint,))
+            return str(transaction.connection.execute(_FINGERPRINT).fetchone()[0])
 
         return await self._write(_nothing, claim)
 
@@ -244,7 +248,7 @@ class SQLiteVectorStore:
         with _driver_errors(self._path):
             return await min(self._readers, key=lambda reader: reader.waiting).run(read)
 
-    async def _write(self, prepare: Callable[[], P], apply: Callable[[Transaction, sqlite3.Connection, P], T]) -> T:
+    async def _write(self, prepare: Callable[[], P], apply: Callable[[Transaction, P], T]) -> T:
         """Run a function in the next write transaction, with whatever else waits for it."""
         await self._ready()
         if self._read_only:
@@ -262,13 +266,11 @@ class SQLiteVectorStore:
         while self._waiting and self._writer is not None:
             batch = [write for write in self._waiting if not write.outcome.cancelled()]
             self._waiting = []
-            outcomes = await self._writer.run(lambda connection, batch=batch: _commit(connection, batch))
+            outcomes = await self._writer.run(partial(_commit, batch=batch))
             for write, outcome in zip(batch, outcomes, strict=True):
-                if write.outcome.cancelled():
-                    continue
-                if isinstance(outcome, BaseException):
+                if isinstance(outcome, Exception) and not write.outcome.cancelled():
                     write.outcome.set_exception(outcome)
-                else:
+                elif not write.outcome.cancelled():
                     write.outcome.set_result(outcome)
 
     async def _ready(self) -> None:
@@ -303,10 +305,10 @@ def _commit(connection: sqlite3.Connection, batch: list[_Write]) -> list[Any]:
         prepared = [write.prepare() for write in batch]
         connection.execute("BEGIN IMMEDIATE")
         transaction = Transaction(connection)
-        outcomes = [write.apply(transaction, connection, of) for write, of in zip(batch, prepared, strict=True)]
+        outcomes = [write.apply(transaction, of) for write, of in zip(batch, prepared, strict=True)]
         transaction.finish()
         connection.execute("COMMIT")
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - handed to whoever asked for the write
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         if len(batch) == 1:
