@@ -64,7 +64,7 @@ _STOP_WORDS = frozenset(
     ours ourselves out over own re s same shan she should shouldn so some such t than that the their theirs them
     themselves then there these they this those through to too under until up us ve very was wasn we were weren what
     when where which while who whom whose why will with won would wouldn you your yours yourself yourselves
-    """.split()   a paragraph reads better than 190 quoted words
+    """.split()
 )
 
 
