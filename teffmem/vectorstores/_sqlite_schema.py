@@ -8,15 +8,13 @@ listing     every record under each scope it belongs to, by stamp: newest first,
 meta        the embedder's fingerprint, the analysis that made the words
 """
 
-import os
 import sqlite3
 import time
-from pathlib import Path
 
 from teffmem.errors import StoreError
 from teffmem.text import ANALYSIS
 
-__all__ = ["SCHEMA_VERSION", "is_refusal", "make_file", "prepare_file"]
+__all__ = ["SCHEMA_VERSION", "is_refusal", "prepare_file"]
 
 SCHEMA_VERSION = 1
 _APPLICATION_ID = 0x7EFF3E3  # tells the file from other SQLite databases
@@ -60,18 +58,6 @@ CREATE TABLE listing (
     PRIMARY KEY (scope, stamp)
 ) WITHOUT ROWID;
 """
-
-
-def make_file(path: str) -> None:
-    """Make the file and its folders where they are missing, for their owner alone; leave what is there."""
-    folder = Path(path).absolute().parent
-    missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
-    for parent in reversed(missing):
-        parent.mkdir(mode=0o700, exist_ok=True)
-    if Path(path).is_dir():
-        raise IsADirectoryError(0, "it is a folder; name a file in it", path)
-    if not Path(path).exists():
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
 
 
 def prepare_file(connection: sqlite3.Connection) -> None:

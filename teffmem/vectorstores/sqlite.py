@@ -16,6 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
+from teffmem._files import make_file
 from teffmem.errors import StoreError
 from teffmem.items import Draft, Match, Record, Vector
 from teffmem.namespace import Namespace, encode
@@ -26,7 +27,7 @@ from teffmem.vectorstores._cache import IndexCache
 from teffmem.vectorstores._scope import ScopeIndex, semantic_query
 from teffmem.vectorstores._search import refresh, search
 from teffmem.vectorstores._sqlite_connection import Connection, is_memory, open_connection
-from teffmem.vectorstores._sqlite_schema import is_refusal, make_file, prepare_file
+from teffmem.vectorstores._sqlite_schema import is_refusal, prepare_file
 from teffmem.vectorstores._sqlite_write import Prepared, Transaction
 
 __all__ = ["SQLiteVectorStore"]
