@@ -1,6 +1,7 @@
 """`BatchingEmbedder`: few calls, each caller its own answer."""
 
 import asyncio
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -296,6 +297,16 @@ async def test_closing_waits_for_the_batch_and_ends_use() -> None:
     for call in (embedder.embed("abc"), embedder.embed_many(["abc"]), embedder.embed_query("abc")):
         with pytest.raises(ProviderError, match="this embedder is closed"):
             await call
+
+
+async def test_closing_ends_the_threads_of_a_blocking_embedder() -> None:
+    """A sync function given to the wrapper leaves no thread behind."""
+    before = threading.active_count()
+    embedder = BatchingEmbedder(lambda text: [float(len(text)), 1.0])
+    assert (await embedder.embed("abc")).tolist() == [3.0, 1.0]
+    assert threading.active_count() == before + 1
+    await embedder.aclose()
+    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("teffmem")] == []
 
 
 async def test_attributes_pass_through() -> None:

@@ -32,7 +32,7 @@ class Provider:
 
     base_url: str = ""
     key_variable: str | None = None
-    batch_size: int = 64
+    batch_size: int = 32
     batch_tokens: int = 100_000
     dim_field: str = "dimensions"
     fields: Mapping[str, Any] = field(default_factory=dict)

@@ -39,6 +39,7 @@ class BatchingEmbedder:
         """
         if max_batch < 1:
             raise ValueError(f"max_batch is a whole number from 1, not {max_batch!r}")
+        self._given = embedder
         self._inner = complete(embedder)
         self._max_batch = max_batch
         self._dim: int | None = None
@@ -46,7 +47,7 @@ class BatchingEmbedder:
         self._closed = False
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._inner!r}, max_batch={self._max_batch})"
+        return f"{type(self).__name__}({self._given!r}, max_batch={self._max_batch})"
 
     @property
     def dim(self) -> int | None:
@@ -105,6 +106,8 @@ class BatchingEmbedder:
         queue = self._queue
         if queue is not None and queue.task is not None and queue.loop is asyncio.get_running_loop():
             await asyncio.wait([queue.task])
+        if self._inner is not self._given:  # the wrapper that was made here, with its threads
+            await self._inner.aclose()
 
     def _check_open(self) -> None:
         if self._closed:

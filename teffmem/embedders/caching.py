@@ -125,8 +125,10 @@ class CachingEmbedder:
         if self._file is not None:
             await self._worker.run(self._file.close)
         await self._worker.aclose()
-        if self._close_inner:
-            await getattr(self._given, "aclose", self._inner.aclose)()
+        if self._inner is not self._given:  # the wrapper that was made here, with its threads
+            await self._inner.aclose()
+        if self._close_inner and hasattr(self._given, "aclose"):
+            await self._given.aclose()
 
     async def __aenter__(self) -> Self:
         return self
