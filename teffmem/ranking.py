@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from teffmem.items import Vector
 
-__all__ = ["Evidence", "Mode", "Query", "Ranking", "Threads", "diversify", "rank", "restrict", "weigh"]
+__all__ = ["Evidence", "Mode", "Postings", "Query", "Ranking", "Threads", "diversify", "rank", "restrict", "weigh"]
 
 Floats = NDArray[np.float32]
 Integers = NDArray[np.int32]
@@ -97,20 +97,35 @@ class Threads:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Evidence:
-    """What a scope of n records has to say about a query of t terms, of which h records hold any.
+class Postings:
+    """Which of n texts hold which of t terms: p pairs, each once.
 
     Attributes:
-        hits: int (h,): the rows that hold any term, ascending.
-        counts: float32 (t, h): how often each of them holds each term.
+        terms: int64 (p,): numbers of terms, 0 to t - 1.
+        rows: int64 (p,): numbers of texts, 0 to n - 1.
+        counts: float32 (p,): how often the text holds the term.
+    """
+
+    terms: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    counts: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """What a scope of n records has to say about a query.
+
+    Attributes:
+        found: int64 (t,): how many records hold each term of the query.
+        postings: The terms of the query in the records.
         lengths: float32 (n,): words a record.
         threads: Who stands beside whom.
         cosines: float32 (n,) in [-1, 1]; None if meaning is left out.
         tolerance: How far a cosine may be from its exact value.
     """
 
-    hits: NDArray[np.intp]
-    counts: Floats
+    found: NDArray[np.int64]
+    postings: Postings
     lengths: Floats
     threads: Threads
     cosines: Floats | None
@@ -152,9 +167,10 @@ class Ranking:
         """Return the rows best first. The later row wins a tie: rows stand in the order of their stamps."""
         return rows[np.lexsort((-rows, -self.total[rows]))]
 
-    def scores(self, row: int) -> dict[str, float]:
-        """Return the parts of one record's score."""
-        return {name: float(part[row]) for name, part in self.parts.items()}
+    def scores(self, rows: NDArray[np.intp]) -> list[dict[str, float]]:
+        """Return the parts of some records' scores."""
+        columns = [part[rows].tolist() for part in self.parts.values()]
+        return [dict(zip(self.parts, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def rank(evidence: Evidence, query: Query) -> Ranking:
@@ -206,79 +222,70 @@ class _Lexical:
 
 
 def _lexical(evidence: Evidence) -> _Lexical:
-    counts, hits, threads = evidence.counts, evidence.hits, evidence.threads
-    n = len(evidence.lengths)
-    found = np.count_nonzero(counts, axis=1)
-    idf = np.log1p((n - found + 0.5) / (found + 0.5)).astype(np.float32)[:, None]
+    postings, lengths, threads = evidence.postings, evidence.lengths, evidence.threads
+    n = len(lengths)
+    idf = np.log1p((n - evidence.found + 0.5) / (evidence.found + 0.5)).astype(np.float32)
     ideal = max(float(idf.sum()), 1e-9)
     highest = _DAMPING * (_K1 + 1) * ideal
 
-    record = _bm25(counts, evidence.lengths[hits], float(evidence.lengths.mean()) if n else 0.0, idf)
+    record = window = thread = _bm25(postings, lengths, idf)
+    if threads.linked:
+        window = _bm25(_in_windows(postings, threads), threads.window_lengths, idf)
+        thread = _bm25(_in_threads(postings, threads), threads.lengths, idf)[threads.of]
     best = _best(record)
-    beside, beside_counts = _window_counts(evidence)
-    window = _bm25(
-        beside_counts, threads.window_lengths[beside], float(threads.window_lengths.mean()) if n else 0.0, idf
-    )
-    about, about_counts = _thread_counts(evidence)
-    thread = _bm25(about_counts, threads.lengths[about], float(threads.lengths.mean()) if n else 0.0, idf)
-    thread *= min(1.0, best / highest) / max(_best(thread), 1e-9)
+    confidence = min(1.0, best / highest)
     return _Lexical(
-        record=_spread(record / max(best, highest), hits, n),
-        window=_spread(window / max(_best(window), highest), beside, n),
-        thread=_spread(thread, about, len(threads.lengths))[threads.of],
-        coverage=_spread((idf * (counts > 0)).sum(axis=0) / ideal, hits, n),
+        record=record * np.float32(1 / max(best, highest)),
+        window=window * np.float32(1 / max(_best(window), highest)),
+        thread=thread * np.float32(confidence / max(_best(thread), 1e-9)),
+        coverage=_sums(postings.rows, idf[postings.terms], n) * np.float32(1 / ideal),
     )
 
 
-def _bm25(counts: Floats, lengths: Floats, average: float, idf: Floats) -> Floats:
-    """Return the scores of m texts, float32 (m,), from counts (t, m), their lengths (m,) and idf (t, 1)."""
-    norm = np.float32(_K1 * (1 - _B)) + np.float32(_K1 * _B / max(average, 1.0)) * lengths
-    scores: Floats = (idf * (counts * np.float32(_K1 + 1) / (counts + norm))).sum(axis=0)
-    return scores
+def _bm25(postings: Postings, lengths: Floats, idf: Floats) -> Floats:
+    """Return the BM25 scores of n texts with these lengths, float32 (n,)."""
+    if not len(lengths):
+        return lengths
+    average = max(float(np.add.reduce(lengths)) / len(lengths), 1.0)
+    norm = np.float32(_K1 * (1 - _B)) + np.float32(_K1 * _B / average) * lengths
+    counts = postings.counts
+    weights = idf[postings.terms] * counts * np.float32(_K1 + 1) / (counts + norm[postings.rows])
+    return _sums(postings.rows, weights, len(lengths))
+
+
+def _sums(rows: NDArray[np.int64], weights: Floats, n: int) -> Floats:
+    return np.bincount(rows, weights, n).astype(np.float32)
 
 
 def _best(scores: Floats) -> float:
     return float(scores.max(initial=0.0))
 
 
-def _spread(scores: Floats, rows: NDArray[np.integer], n: int) -> Floats:
-    spread = np.zeros(n, np.float32)
-    spread[rows] = scores
-    return spread
+def _in_windows(postings: Postings, threads: Threads) -> Postings:
+    """Return the postings of each record with its near neighbours as one text."""
+    before, after = threads.near[:, postings.rows]
+    has_before, has_after = before != postings.rows, after != postings.rows
+    return _merged(
+        Postings(
+            np.concatenate((postings.terms, postings.terms[has_before], postings.terms[has_after])),
+            np.concatenate((postings.rows, before[has_before], after[has_after])),
+            np.concatenate((postings.counts, postings.counts[has_before], postings.counts[has_after])),
+        ),
+        len(threads.of),
+    )
 
 
-def _window_counts(evidence: Evidence) -> tuple[NDArray[np.intp], Floats]:
-    """Return the rows in whose window a term stands, and how often: float32 (t, rows)."""
-    hits, threads = evidence.hits, evidence.threads
-    if not threads.linked:
-        return hits, evidence.counts
-    beside = _distinct(np.concatenate((hits, *threads.near[:, hits])), len(evidence.lengths))
-    column = np.full(len(evidence.lengths), len(hits), np.int32)
-    column[hits] = np.arange(len(hits), dtype=np.int32)
-    padded = np.concatenate((evidence.counts, np.zeros((len(evidence.counts), 1), np.float32)), axis=1)
-    window = padded[:, column[beside]]
-    for neighbour in threads.near[:, beside]:
-        window += padded[:, np.where(neighbour == beside, len(hits), column[neighbour])]
-    return beside, window
+def _in_threads(postings: Postings, threads: Threads) -> Postings:
+    """Return the postings of each thread as one text."""
+    return _merged(Postings(postings.terms, threads.of[postings.rows], postings.counts), len(threads.lengths))
 
 
-def _thread_counts(evidence: Evidence) -> tuple[NDArray[np.integer], Floats]:
-    """Return the threads in which a term stands, and how often: float32 (t, threads)."""
-    of = evidence.threads.of[evidence.hits]
-    if not evidence.threads.linked:
-        order = np.argsort(of)
-        return of[order], evidence.counts[:, order]
-    about = _distinct(of, len(evidence.threads.lengths))
-    column = np.searchsorted(about, of)
-    counts = [np.bincount(column, row, len(about)) for row in evidence.counts]
-    return about, np.array(counts, np.float32).reshape(len(counts), len(about))
-
-
-def _distinct(numbers: NDArray[np.integer], size: int) -> NDArray[np.intp]:
-    """Return the distinct numbers, ascending; all are in 0 to size - 1."""
-    seen = np.zeros(size, np.bool_)
-    seen[numbers] = True
-    return np.flatnonzero(seen)
+def _merged(postings: Postings, n: int) -> Postings:
+    """Return postings in which each pair of term and text, of n texts, comes once, its counts summed."""
+    totals = np.bincount(postings.terms * n + postings.rows, postings.counts)
+    pairs = np.flatnonzero(totals)
+    terms = pairs // max(n, 1)
+    return Postings(terms, pairs - terms * n, totals[pairs].astype(np.float32))
 
 
 def weigh(ranking: Ranking, query: Query, ages: NDArray[np.float64], importances: Floats | None) -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from teffmem.items import Record, Vector
 from teffmem.namespace import encode
-from teffmem.ranking import Evidence, Query, Threads
+from teffmem.ranking import Evidence, Postings, Query, Threads
 from teffmem.text import analyse, unpack
 from teffmem.vectorstores._vectors import ScopeVectors
 
@@ -183,28 +183,23 @@ class ScopeIndex:
             cosines, tolerance = self._vectors.cosines(query.vector)
         if query.mode == "semantic":
             return replace(_NO_WORDS, cosines=cosines, tolerance=tolerance)
-        hits, counts = self._find(query.terms)
-        return Evidence(hits, counts, self._lengths, self._linked(), cosines, tolerance)
+        found, postings = self._find(query.terms)
+        return Evidence(found, postings, self._lengths, self._linked(), cosines, tolerance)
 
     def release_vectors(self) -> None:
         """Let go of the vectors, the greater part of the memory; from here on cosines come from elsewhere."""
         self.holds_vectors, self._vectors = False, None
 
-    def _find(self, terms: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-        """Return the rows that hold any of the terms, ascending, and how often: float32 (t, rows)."""
+    def _find(self, terms: NDArray[np.uint64]) -> tuple[NDArray[np.int64], Postings]:
+        """Return how many rows hold each term, and which."""
         starts = np.searchsorted(self._terms, terms << np.uint64(8))
         ends = np.searchsorted(self._terms, (terms + np.uint64(1)) << np.uint64(8))
-        postings = [slice(start, end) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
-        seen = np.zeros(len(self.ids), np.bool_)
-        for posting in postings:
-            seen[self._rows[posting]] = True
-        hits = np.flatnonzero(seen)
-        column = np.zeros(len(self.ids), np.int32)
-        column[hits] = np.arange(len(hits), dtype=np.int32)
-        counts = np.zeros((len(terms), len(hits)), np.float32)
-        for row, posting in zip(counts, postings, strict=True):
-            row[column[self._rows[posting]]] = unpack(self._terms[posting])[1]
-        return hits, counts
+        found = ends - starts
+        places = [slice(start, end) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+        packed = np.concatenate([self._terms[place] for place in places] or [self._terms[:0]])
+        rows = np.concatenate([self._rows[place] for place in places] or [self._rows[:0]])
+        numbers = np.repeat(np.arange(len(terms)), found)
+        return found, Postings(numbers, rows.astype(np.int64), unpack(packed)[1].astype(np.float32))
 
     def _linked(self) -> Threads:
         if self._threads is None:
@@ -214,9 +209,10 @@ class ScopeIndex:
 
 _NO_ROWS = np.empty((2, 0), np.int32)
 _NO_FLOATS = np.empty(0, np.float32)
+_NONE = np.empty(0, np.int64)
 _NO_WORDS = Evidence(
-    hits=np.empty(0, np.intp),
-    counts=np.empty((0, 0), np.float32),
+    found=_NONE,
+    postings=Postings(_NONE, _NONE, _NO_FLOATS),
     lengths=_NO_FLOATS,
     threads=Threads(_NO_ROWS[0], _NO_ROWS, _NO_ROWS, _NO_FLOATS, _NO_FLOATS, linked=False),
     cosines=None,

@@ -5,6 +5,7 @@ A backend that can hold a scope's index in memory answers the questions of `Scop
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from typing import Protocol
 
 import numpy as np
@@ -84,14 +85,12 @@ def search(index: ScopeIndex, query: Query, source: ScopeSource, *, now: float, 
     """Return the selected matches of a query, best first."""
     if not len(index) or not limit:
         return []
-    seen = _Scope(index, query, source)
-    ranking = seen.ranking(now)
-    found: list[Match] = []
-    for row, record in seen.walk(ranking, offset + limit):
-        found.append(Match(record, float(ranking.total[row]), ranking.scores(row)))
-        if len(found) == offset + limit:
-            break
-    return found[offset:]
+    scope = _Scope(index, query, source)
+    ranking = scope.ranking(now)
+    found = list(islice(scope.walk(ranking, offset + limit), offset, offset + limit))
+    rows = np.array([row for row, _ in found], np.intp)
+    parts, totals = ranking.scores(rows), ranking.total[rows].tolist()
+    return [Match(record, total, part) for (_, record), total, part in zip(found, totals, parts, strict=True)]
 
 
 class _Scope:

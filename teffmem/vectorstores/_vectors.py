@@ -4,6 +4,8 @@ A small scope keeps float32. A large one keeps int8, a quarter of the memory to 
 how far its cosines may be off, so that whoever orders by them can look up the few that matter.
 """
 
+import os
+from threading import Thread
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -21,7 +23,8 @@ Number = TypeVar("Number", np.float32, np.int8)
 LARGE = 20_000
 """From this many rows on, vectors are kept as int8."""
 
-_MANY = 5_000  # from here on a scan is worth a second thread
+_LEAST_SHARE = 25_000  # rows that are worth a thread's beginning
+_MOST_SHARES = 4  # threads that use up what memory can deliver
 _STEPS = 127
 
 
@@ -116,8 +119,19 @@ def _quantise(vectors: Floats) -> tuple[Steps, Floats, float]:
 
 
 def _dot(rows: NDArray[Number], query: NDArray[Number]) -> Floats:
-    if not len(rows):
-        return np.empty(0, np.float32)
-    threads = 0 if len(rows) >= _MANY else 1  # 0: as many as there are cores
-    products: Floats = np.asarray(simsimd.cdist(query[None], rows, "dot", threads=threads), np.float32)[0]
+    """Return the product of each row with a query, float32 (n,); many rows are shared out over the processors."""
+    products = np.empty(len(rows), np.float32)
+
+    def multiply(part: slice) -> None:
+        if len(products[part]):
+            products[part] = np.asarray(simsimd.cdist(query[None], rows[part], "dot"))[0]
+
+    shares = min(_MOST_SHARES, os.cpu_count() or 1, len(rows) // _LEAST_SHARE) or 1
+    size = -(-len(rows) // shares)
+    others = [Thread(target=multiply, args=(slice(start, start + size),)) for start in range(size, len(rows), size)]
+    for other in others:
+        other.start()
+    multiply(slice(0, size))
+    for other in others:
+        other.join()
     return products
