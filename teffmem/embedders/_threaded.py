@@ -136,4 +136,4 @@ def _unit(rows: NDArray[Any]) -> list[Vector]:
     """Return each row as a float32 array of its own, scaled to length 1; a zero row stays zero."""
     matrix = np.asarray(rows, dtype=np.float32)
     lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
-    return [row.copy() for row in matrix / np.where(lengths > 0, lengths, 1)]
+    return [row.copy() for row in matrix / np.where(lengths > 0, lengths, np.float32(1))]
