@@ -64,6 +64,11 @@ class ThreadedEmbedder(ABC, Generic[Model, Input]):
         self._loading = threading.Lock()
         self._loaded: Model | None = None
 
+    @property
+    @abstractmethod
+    def dim(self) -> int | None:
+        """Length of the vectors; None until the model is loaded, if only it knows."""
+
     @abstractmethod
     def _load(self) -> Model:
         """Return the model, ready for use. Called in a worker, once unless it raises."""

@@ -23,7 +23,6 @@ class FastEmbedEmbedder(ThreadedEmbedder[Any, str]):
     """Embeds text with a model of fastembed, scaled to unit length; questions and passages by its own methods.
 
     Attributes:
-        dim: Length of the vectors.
         fingerprint: Names the model.
         similarity_range: Cosines of unrelated and of clearly related texts.
     """
@@ -63,10 +62,15 @@ class FastEmbedEmbedder(ThreadedEmbedder[Any, str]):
         self._path = None if path is None else str(path)
         self._cache_dir = None if cache_dir is None else str(cache_dir)
         self._threads = threads
-        self.dim = int(TextEmbedding.get_embedding_size(self._name))
+        self._dim = int(TextEmbedding.get_embedding_size(self._name))
         self.fingerprint = fingerprint or f"fastembed:{self._name}:unit"
         self.similarity_range = similarity_range
         self._loaded = None if isinstance(model, str) else model
+
+    @property
+    def dim(self) -> int:
+        """Length of the vectors."""
+        return self._dim
 
     async def embed_query(self, text: str) -> Vector:
         """Return the vector of a question."""
