@@ -76,7 +76,7 @@ class LocalEmbedderContract:
         length = float(np.linalg.norm(vector))
         assert length == pytest.approx(1, abs=1e-5) or length == 0
 
-    async def test_f4_calls_at_once_do_not_mix(self, embedder: ThreadedEmbedder[Any, Any]) -> None:
+    async def test_calls_at_once_do_not_mix(self, embedder: ThreadedEmbedder[Any, Any]) -> None:
         """Concurrent calls each get their own texts' vectors."""
         expected = np.stack(await embedder.embed_many(self.texts))
         singles = [embedder.embed(text) for text in self.texts for _ in range(4)]

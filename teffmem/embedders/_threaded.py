@@ -79,7 +79,7 @@ class ThreadedEmbedder(ABC, Generic[Model, Input]):
 
     @abstractmethod
     def _encode(self, model: Model, inputs: list[Input]) -> NDArray[Any]:
-        """Return one row for each input, in their order, of any length but zero dimensions."""
+        """Return one row for each input, in their order; they are scaled afterwards."""
 
     def _cost(self, _: Input) -> int:
         """Return how much of a batch an input takes; one each, unless a subclass knows better."""

@@ -24,7 +24,7 @@ class FastEmbedEmbedder(ThreadedEmbedder[Any, str]):
 
     Attributes:
         fingerprint: Names the model.
-        similarity_range: Cosines of unrelated and of clearly related texts.
+        similarity_range: As given: cosines of unrelated and of clearly related texts, or None.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class FastEmbedEmbedder(ThreadedEmbedder[Any, str]):
         threads: int | None = None,
         batch_size: int = 32,
         fingerprint: str | None = None,
-        similarity_range: tuple[float, float] = (0.45, 0.8),
+        similarity_range: tuple[float, float] | None = None,
     ) -> None:
         """Prepare; a model given by name is loaded at first use.
 
@@ -48,7 +48,7 @@ class FastEmbedEmbedder(ThreadedEmbedder[Any, str]):
             threads: Threads of one computation; None lets onnxruntime decide.
             batch_size: Texts that are computed at once.
             fingerprint: Names what makes the vectors; None takes the model's name.
-            similarity_range: Depends on the model; the default suits bge's small models.
+            similarity_range: Cosines of unrelated and of clearly related texts in this model; None has them estimated.
 
         Raises:
             MissingExtraError: The extra ``fastembed`` is not installed.
