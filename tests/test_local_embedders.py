@@ -5,7 +5,6 @@ import runpy
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -19,15 +18,10 @@ from teffmem.embedders.sentence_transformers import SentenceTransformersEmbedder
 from teffmem.errors import MissingExtraError
 from teffmem.protocols import QueryEmbedder
 from tests.embedder_contract import LocalEmbedderContract
+from tests.engines import needs
 
 EMBEDDERS = Path(__file__).parents[1] / "teffmem" / "embedders"
 VOCABULARY = EMBEDDERS / "bert-vocab.txt"
-
-
-def needs(module: str, extra: str) -> ModuleType:
-    """Return an optional package, or skip the test and say how to install it."""
-    found: ModuleType = pytest.importorskip(module, reason=f"needs {module}: pip install 'teffmem[{extra}]'")
-    return found
 
 
 @pytest.mark.parametrize(

