@@ -17,7 +17,8 @@ _GRAPH_INITIALIZER = 5
 _TENSOR_DIMS, _TENSOR_TYPE, _TENSOR_NAME, _TENSOR_RAW = 1, 2, 8, 9
 _DTYPES: dict[int, type[np.generic]] = {1: np.float32, 3: np.int8}  # little-endian, by TensorProto.DataType
 
-_VARINT, _EIGHT_BYTES, _LENGTH, _FOUR_BYTES = 0, 1, 2, 5
+_VARINT, _LENGTH = 0, 2  # wire types
+_FIXED_SIZES = {1: 8, 5: 4}  # bytes, by wire type
 
 
 def read_tensors(model: bytes) -> dict[str, NDArray[Any]]:
@@ -26,67 +27,62 @@ def read_tensors(model: bytes) -> dict[str, NDArray[Any]]:
     Initialisers of other types, and those that do not keep their data as raw bytes, are left out.
     """
     tensors: dict[str, NDArray[Any]] = {}
-    for graph in _messages(memoryview(model), _MODEL_GRAPH):
-        for tensor in _messages(graph, _GRAPH_INITIALIZER):
-            _collect(tensor, tensors)
+    for field, graph in _fields(memoryview(model)):
+        if field == _MODEL_GRAPH:
+            for inner, tensor in _fields(graph):
+                if inner == _GRAPH_INITIALIZER:
+                    tensors.update(_named_array(tensor))
     return tensors
 
 
-def _collect(tensor: memoryview, tensors: dict[str, NDArray[Any]]) -> None:
+def _named_array(tensor: memoryview) -> dict[str, NDArray[Any]]:
+    """Return the array of a tensor under its name; nothing if it is of another kind."""
     shape: list[int] = []
-    name, kind, raw = "", 0, memoryview(b"")
-    for number, value in _fields(tensor):
-        if number == _TENSOR_DIMS:
-            shape.extend([value] if isinstance(value, int) else _packed(value))
-        elif number == _TENSOR_TYPE and isinstance(value, int):
-            kind = value
-        elif number == _TENSOR_NAME and isinstance(value, memoryview):
-            name = bytes(value).decode("utf-8")
-        elif number == _TENSOR_RAW and isinstance(value, memoryview):
-            raw = value
-    if raw and kind in _DTYPES:
-        tensors[name] = np.frombuffer(raw, _DTYPES[kind]).reshape(shape)
+    fields: dict[int, memoryview] = {}
+    for field, value in _fields(tensor):
+        if field == _TENSOR_DIMS:  # one field a dimension, or one with all of them
+            shape.extend(_integers(value))
+        fields[field] = value
+    [kind] = _integers(fields[_TENSOR_TYPE])
+    dtype = _DTYPES.get(kind)
+    if dtype is None or _TENSOR_RAW not in fields:
+        return {}
+    name = bytes(fields[_TENSOR_NAME]).decode("utf-8")
+    return {name: np.frombuffer(fields[_TENSOR_RAW], dtype).reshape(shape)}
 
 
-def _messages(message: memoryview, wanted: int) -> Iterator[memoryview]:
-    for number, value in _fields(message):
-        if number == wanted and isinstance(value, memoryview):
-            yield value
-
-
-def _fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]]:
-    """Yield the number and value of each field: an int for a varint, else the bytes."""
+def _fields(message: memoryview) -> Iterator[tuple[int, memoryview]]:
+    """Yield the number of each field, and the bytes of its value: those of the varint if it is one."""
     at = 0
     while at < len(message):
         key, at = _varint(message, at)
-        number, wire_type = key >> 3, key & 7
-        if wire_type == _VARINT:
-            value, at = _varint(message, at)
-            yield number, value
-            continue
-        size, at = _size(wire_type, message, at)
-        yield number, message[at : at + size]
-        at += size
+        start, end = _extent(key & 7, message, at)
+        yield key >> 3, message[start:end]
+        at = end
 
 
-def _size(wire_type: int, message: memoryview, at: int) -> tuple[int, int]:
-    """Return how many bytes a field takes that is no varint, and where they start."""
+def _extent(wire_type: int, message: memoryview, at: int) -> tuple[int, int]:
+    """Return where a value starts and ends."""
+    if wire_type == _VARINT:
+        return at, _varint(message, at)[1]
     if wire_type == _LENGTH:
-        return _varint(message, at)
-    if wire_type in (_EIGHT_BYTES, _FOUR_BYTES):
-        return (8 if wire_type == _EIGHT_BYTES else 4), at
+        length, start = _varint(message, at)
+        return start, start + length
+    if wire_type in _FIXED_SIZES:
+        return at, at + _FIXED_SIZES[wire_type]
     raise ValueError(f"not an ONNX file: wire type {wire_type} at byte {at}")
 
 
-def _packed(numbers: memoryview) -> Iterator[int]:
+def _integers(value: memoryview) -> Iterator[int]:
+    """Yield the varints that follow each other in a value."""
     at = 0
-    while at < len(numbers):
-        number, at = _varint(numbers, at)
+    while at < len(value):
+        number, at = _varint(value, at)
         yield number
 
 
 def _varint(message: memoryview, at: int) -> tuple[int, int]:
-    """Return the number that starts at a byte, seven bits a byte, lowest first, and where the next field starts."""
+    """Return the number that starts at a byte, seven bits a byte, lowest first, and where it ends."""
     number = shift = 0
     while True:
         byte = message[at]

@@ -64,6 +64,11 @@ class ThreadedEmbedder(ABC, Generic[Model, Input]):
         self._loading = threading.Lock()
         self._loaded: Model | None = None
 
+    @property
+    @abstractmethod
+    def dim(self) -> int | None:
+        """Length of the vectors; None until the model is loaded, if only it knows."""
+
     @abstractmethod
     def _load(self) -> Model:
         """Return the model, ready for use. Called in a worker, once unless it raises."""
@@ -74,7 +79,7 @@ class ThreadedEmbedder(ABC, Generic[Model, Input]):
 
     @abstractmethod
     def _encode(self, model: Model, inputs: list[Input]) -> NDArray[Any]:
-        """Return one row for each input, in their order, of any length but zero dimensions."""
+        """Return one row for each input, in their order; they are scaled afterwards."""
 
     def _cost(self, _: Input) -> int:
         """Return how much of a batch an input takes; one each, unless a subclass knows better."""
@@ -136,4 +141,4 @@ def _unit(rows: NDArray[Any]) -> list[Vector]:
     """Return each row as a float32 array of its own, scaled to length 1; a zero row stays zero."""
     matrix = np.asarray(rows, dtype=np.float32)
     lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
-    return [row.copy() for row in matrix / np.where(lengths > 0, lengths, 1)]
+    return [row.copy() for row in matrix / np.where(lengths > 0, lengths, np.float32(1))]

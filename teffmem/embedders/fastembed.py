@@ -23,9 +23,8 @@ class FastEmbedEmbedder(ThreadedEmbedder[Any, str]):
     """Embeds text with a model of fastembed, scaled to unit length; questions and passages by its own methods.
 
     Attributes:
-        dim: Length of the vectors.
         fingerprint: Names the model.
-        similarity_range: Cosines of unrelated and of clearly related texts.
+        similarity_range: As given: cosines of unrelated and of clearly related texts, or None.
     """
 
     def __init__(
@@ -37,7 +36,7 @@ class FastEmbedEmbedder(ThreadedEmbedder[Any, str]):
         threads: int | None = None,
         batch_size: int = 32,
         fingerprint: str | None = None,
-        similarity_range: tuple[float, float] = (0.45, 0.8),
+        similarity_range: tuple[float, float] | None = None,
     ) -> None:
         """Prepare; a model given by name is loaded at first use.
 
@@ -49,7 +48,7 @@ class FastEmbedEmbedder(ThreadedEmbedder[Any, str]):
             threads: Threads of one computation; None lets onnxruntime decide.
             batch_size: Texts that are computed at once.
             fingerprint: Names what makes the vectors; None takes the model's name.
-            similarity_range: Depends on the model; the default suits bge's small models.
+            similarity_range: Cosines of unrelated and of clearly related texts in this model; None has them estimated.
 
         Raises:
             MissingExtraError: The extra ``fastembed`` is not installed.
@@ -63,10 +62,15 @@ class FastEmbedEmbedder(ThreadedEmbedder[Any, str]):
         self._path = None if path is None else str(path)
         self._cache_dir = None if cache_dir is None else str(cache_dir)
         self._threads = threads
-        self.dim = int(TextEmbedding.get_embedding_size(self._name))
+        self._dim = int(TextEmbedding.get_embedding_size(self._name))
         self.fingerprint = fingerprint or f"fastembed:{self._name}:unit"
         self.similarity_range = similarity_range
         self._loaded = None if isinstance(model, str) else model
+
+    @property
+    def dim(self) -> int:
+        """Length of the vectors."""
+        return self._dim
 
     async def embed_query(self, text: str) -> Vector:
         """Return the vector of a question."""

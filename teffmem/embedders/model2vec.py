@@ -22,7 +22,7 @@ class Model2VecEmbedder(ThreadedEmbedder[Any, str]):
 
     Attributes:
         fingerprint: Names the model; None for a model object that was given no name.
-        similarity_range: Cosines of unrelated and of clearly related texts.
+        similarity_range: As given: cosines of unrelated and of clearly related texts, or None.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class Model2VecEmbedder(ThreadedEmbedder[Any, str]):
         *,
         batch_size: int = 1024,
         fingerprint: str | None = None,
-        similarity_range: tuple[float, float] = (0.1, 0.6),
+        similarity_range: tuple[float, float] | None = None,
     ) -> None:
         """Prepare; a name or path is loaded at first use.
 
@@ -41,7 +41,7 @@ class Model2VecEmbedder(ThreadedEmbedder[Any, str]):
             batch_size: Texts that are computed at once.
             fingerprint: Names what makes the vectors, so that a store knows its own; None takes ``model`` if it is a
                 name or a path.
-            similarity_range: Depends on the model; the default suits those made from sentence encoders.
+            similarity_range: Cosines of unrelated and of clearly related texts in this model; None has them estimated.
 
         Raises:
             MissingExtraError: The extra ``model2vec`` is not installed.

@@ -25,7 +25,7 @@ class SentenceTransformersEmbedder(ThreadedEmbedder[Any, str]):
 
     Attributes:
         fingerprint: Names the model and the prompt of documents; None for a model object that was given no name.
-        similarity_range: Cosines of unrelated and of clearly related texts.
+        similarity_range: As given: cosines of unrelated and of clearly related texts, or None.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class SentenceTransformersEmbedder(ThreadedEmbedder[Any, str]):
         device: str | None = None,
         batch_size: int = 32,
         fingerprint: str | None = None,
-        similarity_range: tuple[float, float] = (0.1, 0.6),
+        similarity_range: tuple[float, float] | None = None,
     ) -> None:
         """Prepare; a name or path is loaded at first use.
 
@@ -50,7 +50,7 @@ class SentenceTransformersEmbedder(ThreadedEmbedder[Any, str]):
             batch_size: Texts that are computed at once.
             fingerprint: Names what makes the vectors, so that a store knows its own; None takes ``model`` if it is a
                 name or a path.
-            similarity_range: Depends on the model; the default is MiniLM's.
+            similarity_range: Cosines of unrelated and of clearly related texts in this model; None has them estimated.
 
         Raises:
             MissingExtraError: The extra ``sentence-transformers`` is not installed.
