@@ -1,7 +1,7 @@
 """Long-term memory for AI agents: facts under namespaces, found by meaning and by words, on the user's own machine."""
 
 from teffmem.config import embedder_from_config, store_from_config
-from teffmem.embedders.lifted import FunctionEmbedder
+from teffmem.embedders._lifted import FunctionEmbedder
 from teffmem.embedders.minilm import MiniLMEmbedder
 from teffmem.embedders.openai_compatible import OpenAICompatibleEmbedder
 from teffmem.errors import (

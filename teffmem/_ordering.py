@@ -6,6 +6,7 @@ waits for the put. What does not overlap waits for nothing.
 
 import asyncio
 from collections.abc import Iterable
+from typing import Self
 
 from teffmem.namespace import Namespace, lineage, starts_with
 
@@ -15,7 +16,7 @@ Name = tuple[Namespace, str]
 
 
 class Turn:
-    """One write's place in the order; `arrive` waits for it, `leave` gives it up."""
+    """One write's place in the order, given up on leaving the ``with`` block; `arrive` waits until it has come."""
 
     def __init__(self, order: "WriteOrder", names: tuple[Name, ...], tree: Namespace | None) -> None:
         self._order = order
@@ -29,11 +30,13 @@ class Turn:
         while earlier := self.outstanding():
             await asyncio.wait([turn._left for turn in earlier])
 
-    def leave(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         """Let later writes go on, whether this one was done or not."""
-        if not self._left.done():
-            self._left.set_result(None)
-            self._order.forget(self)
+        self._left.set_result(None)
+        self._order.forget(self)
 
     def follow(self, turns: Iterable["Turn"]) -> None:
         """Come after these turns, and after all that they still wait for: one of them may leave before it arrives."""

@@ -1,17 +1,22 @@
 """What a caller asks of a memory, checked at once and independent of the caller's objects from then on."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import get_args
+from typing import Any, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from teffmem._arguments import check_share, check_thread, check_value, duration, lifetime
-from teffmem.items import Draft, Keep, Vector
-from teffmem.namespace import Namespace, check_key
+from teffmem.items import DEFAULT, KEEP, Draft, Keep, Vector
+from teffmem.namespace import Namespace, check, check_key
 from teffmem.ranking import Mode, Query
 
-__all__ = ["PutRequest", "Question"]
+__all__ = ["Filter", "NamespaceLike", "PutLike", "PutRequest", "Question"]
+
+Filter = Mapping[str, Any]
+NamespaceLike = str | Sequence[str]
+PutLike = tuple[NamespaceLike, str, Mapping[str, Any]] | Mapping[str, Any]
 
 _MODES = ("auto", *get_args(Mode))
 
@@ -39,6 +44,23 @@ class PutRequest:
         self._thread = thread if thread is None or isinstance(thread, Keep) else check_thread(thread)
         lifetime(ttl, None)
         self._ttl = ttl
+
+    @classmethod
+    def of_item(cls, item: PutLike, top: Namespace) -> Self:
+        """Return what an item of ``put_many`` asks for, its namespace taken relative to ``top``."""
+        options: dict[str, Any] = {"ttl": DEFAULT, "text": None, "index": True, "thread": KEEP}
+        if isinstance(item, Mapping):
+            known = {"namespace", "key", "value", *options}
+            if not {"namespace", "key", "value"} <= set(item) <= known:
+                raise ValueError(
+                    f"an item of put_many needs namespace, key, value, of {sorted(known)}; got {list(item)}"
+                )
+            options |= item
+        elif isinstance(item, tuple) and len(item) == 3:
+            options["namespace"], options["key"], options["value"] = item
+        else:
+            raise TypeError(f"an item of put_many is (namespace, key, value) or a dict, not {type(item).__name__}")
+        return cls(top + check(options.pop("namespace")), options.pop("key"), options.pop("value"), **options)
 
     @property
     def name(self) -> tuple[Namespace, str]:

@@ -6,7 +6,7 @@ question embedded and analysed, lets the backend rank the scope, and turns match
 
 import builtins
 import time
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -16,7 +16,8 @@ from teffmem import _transfer as transfer
 from teffmem import filters, ranking
 from teffmem._arguments import check_count, check_keys, check_value, duration
 from teffmem._engine import Engine
-from teffmem._requests import PutRequest, Question
+from teffmem._opening import Opening
+from teffmem._requests import Filter, NamespaceLike, PutLike, PutRequest, Question
 from teffmem.config import default_embedder, embedder_from_config, store_from_config
 from teffmem.errors import UnsupportedError
 from teffmem.items import DEFAULT, KEEP, Default, Draft, Keep, Match, MemoryItem, Record, Value
@@ -24,12 +25,9 @@ from teffmem.namespace import Namespace, check, check_key, matches
 from teffmem.protocols import Ranked, Selection, VectorStore
 from teffmem.text import is_blank, query_terms
 
-__all__ = ["MemoryStore", "Opening", "ScopedMemory", "memory_from_config"]
+__all__ = ["MemoryStore", "ScopedMemory", "memory_from_config"]
 
 SearchMode = Literal["auto", "hybrid", "semantic", "lexical"]
-Filter = Mapping[str, Any]
-NamespaceLike = str | Sequence[str]
-Put = tuple[NamespaceLike, str, Mapping[str, Any]] | Mapping[str, Any]
 
 _PAGE = 500
 
@@ -75,7 +73,7 @@ class _Memory:
         request = PutRequest(self._at(namespace), key, value, ttl=ttl, text=text, index=index, thread=thread)
         return (await self._put([request]))[0]
 
-    async def put_many(self, items: Iterable[Put]) -> builtins.list[MemoryItem]:
+    async def put_many(self, items: Iterable[PutLike]) -> builtins.list[MemoryItem]:
         """Store many values at once: all of them, or none.
 
         Args:
@@ -88,7 +86,7 @@ class _Memory:
         Raises:
             PartialWriteError: A backend without transactions failed on the way. Otherwise as `put`.
         """
-        requests = [self._request(item) for item in items]
+        requests = [PutRequest.of_item(item, self._top) for item in items]
         return await self._put(requests) if requests else []
 
     async def update(self, namespace: NamespaceLike, key: str, changes: Mapping[str, Any]) -> MemoryItem | None:
@@ -102,12 +100,9 @@ class _Memory:
         at, key = self._at(namespace), check_key(key)
         changed, _ = check_value(changes, None, index=False)
         async with self._engine.call():
-            turn = self._engine.order.names([(at, key)])
-            try:
+            with self._engine.order.names([(at, key)]) as turn:
                 await turn.arrive()
                 return await self._update(at, key, changed)
-            finally:
-                turn.leave()
 
     async def get(self, namespace: NamespaceLike, key: str) -> MemoryItem | None:
         """Return the item with this key in exactly this namespace; None where there is none."""
@@ -281,12 +276,9 @@ class _Memory:
         """Remove items of exactly this namespace; return how many there were. [] removes nothing."""
         at, names = self._at(namespace), check_keys(keys)
         async with self._engine.call():
-            turn = self._engine.order.names((at, name) for name in names)
-            try:
+            with self._engine.order.names((at, name) for name in names) as turn:
                 await turn.arrive()
                 return await self._engine.store.delete(at, names, self._engine.now()) if names else 0
-            finally:
-                turn.leave()
 
     async def delete_namespace(
         self, namespace: NamespaceLike, *, dry_run: bool = False, everything: bool = False
@@ -362,8 +354,7 @@ class _Memory:
         at = self._at(namespace)
         async with self._engine.call():
             total = await transfer.check_file(path)
-            turn = self._engine.order.tree(at)
-            try:
+            with self._engine.order.tree(at) as turn:
                 await turn.arrive()
                 counts = transfer.Imported()
                 async for batch in transfer.batches(path):
@@ -371,8 +362,6 @@ class _Memory:
                     if progress is not None:
                         progress(counts.total, total)
                 return counts
-            finally:
-                turn.leave()
 
     def scoped(self, namespace: NamespaceLike) -> "ScopedMemory":
         """Return a view of a namespace: its ``()`` is this namespace, and nothing outside can be addressed."""
@@ -385,34 +374,17 @@ class _Memory:
         at = self._at(namespace)
         return Selection(at, self._engine.now(), filters.parse(condition), recursive)
 
-    def _request(self, item: Put) -> PutRequest:
-        if isinstance(item, Mapping):
-            known = {"namespace", "key", "value", "ttl", "text", "index", "thread"}
-            if not {"namespace", "key", "value"} <= set(item) <= known:
-                raise ValueError(
-                    f"an item of put_many has namespace, key, value and maybe {sorted(known)}; not {list(item)}"
-                )
-            options = {"ttl": DEFAULT, "text": None, "index": True, "thread": KEEP} | dict(item)
-            return PutRequest(self._at(options.pop("namespace")), options.pop("key"), options.pop("value"), **options)
-        if not isinstance(item, tuple) or len(item) != 3:
-            raise TypeError(f"an item of put_many is (namespace, key, value) or a dict, not {type(item).__name__}")
-        namespace, key, value = item
-        return PutRequest(self._at(namespace), key, value, ttl=DEFAULT, text=None, index=True, thread=KEEP)
-
     async def _put(self, requests: builtins.list[PutRequest]) -> builtins.list[MemoryItem]:
         """Embed, then write; of a name that comes twice the last."""
         last = {request.name: request for request in requests}
         async with self._engine.call():
-            turn = self._engine.order.names(last)
-            try:
+            with self._engine.order.names(last) as turn:
                 texts = {name: text for name, request in last.items() if (text := request.indexed_text) is not None}
                 vectors = dict(zip(texts, await self._engine.embed(builtins.list(texts.values())), strict=True))
                 await turn.arrive()
                 now = self._engine.now()
                 drafts = [request.draft(vectors.get(name), now, self._engine.ttl) for name, request in last.items()]
                 records = dict(zip(last, await self._engine.store.upsert(drafts, now), strict=True))
-            finally:
-                turn.leave()
         return [self._item(record) for name in (r.name for r in requests) if (record := records[name]) is not None]
 
     async def _update(self, at: Namespace, key: str, changes: Value) -> MemoryItem | None:
@@ -464,13 +436,10 @@ class _Memory:
     async def _clear(self, at: Namespace, clear: Callable[[float], Any]) -> int:
         """Run a deletion of a subtree in its turn."""
         async with self._engine.call():
-            turn = self._engine.order.tree(at)
-            try:
+            with self._engine.order.tree(at) as turn:
                 await turn.arrive()
                 gone: int = await clear(self._engine.now())
                 return gone
-            finally:
-                turn.leave()
 
     async def _walk(self, selection: Selection) -> AsyncIterator[Record]:
         after = 0
@@ -558,7 +527,7 @@ class MemoryStore(_Memory):
         ttl: float | timedelta | None = None,
         refresh_on_read: bool = False,
         clock: Callable[[], float] = time.time,
-    ) -> "Opening":
+    ) -> "Opening[MemoryStore]":
         """Open a memory: ``async with MemoryStore.open() as memory`` or ``memory = await MemoryStore.open()``.
 
         Args:
@@ -599,32 +568,6 @@ class MemoryStore(_Memory):
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
-
-
-class Opening:
-    """A memory that is about to be opened: await it, or enter it with ``async with``."""
-
-    def __init__(self, memory: MemoryStore) -> None:
-        self.memory = memory
-        """The memory, not yet reached for."""
-
-    def __await__(self) -> Generator[Any, None, MemoryStore]:
-        return self._open().__await__()
-
-    async def __aenter__(self) -> MemoryStore:
-        return await self._open()
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.memory.aclose()
-
-    async def _open(self) -> MemoryStore:
-        """Reach for the backend, so that what is wrong with it shows here."""
-        try:
-            await self.memory.list_namespaces(limit=0)
-        except BaseException:
-            await self.memory.aclose()
-            raise
-        return self.memory
 
 
 def memory_from_config(config: Mapping[str, Any], *, default_ttl: float | timedelta | None = None) -> MemoryStore:

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from teffmem.embedders._lifted import FunctionEmbedder
 from teffmem.embedders.caching import CachingEmbedder
-from teffmem.embedders.lifted import FunctionEmbedder
 from teffmem.embedders.openai_compatible import OpenAICompatibleEmbedder
 from teffmem.errors import ProviderError, StoreError
 from tests.embedding_server import good_vector, serving

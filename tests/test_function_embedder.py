@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from teffmem.embedders._lifted import FunctionEmbedder, LiftedEmbedder, complete
 from teffmem.embedders._vectors import checked_vectors
-from teffmem.embedders.lifted import FunctionEmbedder, LiftedEmbedder, complete
 from teffmem.items import Vector
 
 

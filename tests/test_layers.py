@@ -24,8 +24,8 @@ PACKAGE = ROOT / "teffmem"
 
 ROWS = (  # from the bottom up; a name stands for the module and what is below it
     {"errors", "items"},
-    {"namespace", "filters", "text", "ranking", "_http"},
-    {"protocols", "_arguments", "_ordering"},
+    {"namespace", "filters", "text", "ranking", "_http", "_files"},
+    {"protocols", "_arguments", "_opening", "_ordering"},
     {"embedders", "vectorstores", "llm", "_requests", "_transfer"},
     {"config", "_engine"},
     {"memory"},

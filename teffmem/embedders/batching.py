@@ -6,8 +6,8 @@ from itertools import islice
 from typing import Any
 
 from teffmem.embedders._bounded import each
+from teffmem.embedders._lifted import complete
 from teffmem.embedders._vectors import checked_vectors
-from teffmem.embedders.lifted import complete
 from teffmem.errors import ProviderError
 from teffmem.items import Vector
 

@@ -8,10 +8,10 @@ from hashlib import blake2b
 from types import TracebackType
 from typing import Any, Literal, Self
 
+from teffmem.embedders._lifted import complete
 from teffmem.embedders._threaded import Workers
 from teffmem.embedders._vector_file import VectorFile
 from teffmem.embedders._vectors import checked_vectors
-from teffmem.embedders.lifted import complete
 from teffmem.errors import ProviderError
 from teffmem.items import Vector
 
