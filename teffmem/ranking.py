@@ -224,7 +224,7 @@ class _Lexical:
 def _lexical(evidence: Evidence) -> _Lexical:
     postings, lengths, threads = evidence.postings, evidence.lengths, evidence.threads
     n = len(lengths)
-    idf = np.log1p((n - evidence.found + 0.5) / (evidence.found + 0.5)).astype(np.float32)
+    idf: Floats = np.log1p((n - evidence.found + 0.5) / (evidence.found + 0.5)).astype(np.float32)
     ideal = max(float(idf.sum()), 1e-9)
     highest = _DAMPING * (_K1 + 1) * ideal
 
@@ -253,7 +253,7 @@ def _bm25(postings: Postings, lengths: Floats, idf: Floats) -> Floats:
     return _sums(postings.rows, weights, len(lengths))
 
 
-def _sums(rows: NDArray[np.int64], weights: Floats, n: int) -> Floats:
+def _sums(rows: NDArray[np.int64], weights: NDArray[np.floating], n: int) -> Floats:
     return np.bincount(rows, weights, n).astype(np.float32)
 
 
@@ -277,7 +277,8 @@ def _in_windows(postings: Postings, threads: Threads) -> Postings:
 
 def _in_threads(postings: Postings, threads: Threads) -> Postings:
     """Return the postings of each thread as one text."""
-    return _merged(Postings(postings.terms, threads.of[postings.rows], postings.counts), len(threads.lengths))
+    of = threads.of[postings.rows].astype(np.int64)
+    return _merged(Postings(postings.terms, of, postings.counts), len(threads.lengths))
 
 
 def _merged(postings: Postings, n: int) -> Postings:
