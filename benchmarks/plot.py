@@ -8,10 +8,10 @@ import matplotlib as mpl
 
 mpl.use("svg")
 
-from matplotlib import pyplot as plt  # noqa: E402 - the backend is chosen before
-from matplotlib.axes import Axes  # noqa: E402
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
 
-from benchmarks.measure import RESULTS  # noqa: E402
+from benchmarks.measure import RESULTS
 
 __all__ = ["draw"]
 
