@@ -108,4 +108,5 @@ def _quantised(vectors: Vectors, scale: np.float32) -> NDArray[np.int8]:
 
 
 def _dot(query: NDArray[np.generic], matrix: NDArray[np.generic], threads: int) -> NDArray[np.float64]:
-    return np.asarray(simsimd.cdist(query[None], matrix, metric="dot", threads=threads))[0]
+    products: NDArray[np.float64] = np.asarray(simsimd.cdist(query[None], matrix, metric="dot", threads=threads))[0]
+    return products
