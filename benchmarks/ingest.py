@@ -1,7 +1,8 @@
 """How fast are memories written, beside SQLite inserting the same rows into the same tables?
 
 Embedding is excluded. Each measurement writes into a new file, ours and the raw one in turn; both are durable when they
-return. Making the tables, and for ours a first put, which notes the embedder in the file, come before the clock starts. "With preparation" gives the raw side the work on values, words and vectors too.
+return. Making the tables, and for ours a first put, which notes the embedder in the file, come before the clock
+starts. "With preparation" gives the raw side the work on values, words and vectors too.
 """
 
 import argparse
@@ -22,6 +23,7 @@ __all__ = ["run"]
 
 _TOGETHER = 64
 _MANY = 5_000
+_TRIES = 20
 _FIRST = "put before the clock starts"
 _REPEATS = {_TOGETHER: 20, _MANY: 3}
 
@@ -139,7 +141,12 @@ def _report(report: Report, name: str, runs: Runs, count: int, at_least: float) 
 
 
 async def _embedding_calls(report: Report, place: _Place, batch: Batch) -> None:
-    embedder = TableEmbedder(batch)
-    async with MemoryStore.open(place.path(), embedder=embedder) as memory:
-        await _gather(memory, items(batch)[:100])
-    report.add(Figure("embedding calls of 100 puts gathered", embedder.calls, "calls", at_most=2))
+    """Report the worst of several tries, each with a new file: how puts meet in the queue is a matter of timing."""
+    calls = []
+    for _ in range(_TRIES):
+        embedder = TableEmbedder(batch)
+        async with MemoryStore.open(place.path(), embedder=embedder) as memory:
+            await _gather(memory, items(batch)[:100])
+        calls.append(embedder.calls)
+    note = f"of {_TRIES} tries: {sorted(calls)}"
+    report.add(Figure("embedding calls of 100 puts gathered, worst", max(calls), "calls", at_most=2, note=note))
