@@ -13,6 +13,7 @@ import re
 import threading
 import unicodedata
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -38,6 +39,8 @@ _INDIC = "\u0900-\u0963\u0966-\u0dff"  # their vowel signs are marks, which \\w 
 _RUN = re.compile(rf"[{_PIECED}]+|(?:[^\W_{_PIECED}]|[{_INDIC}])+")
 _IS_PIECED = re.compile(f"[{_PIECED}]")
 _SYMBOL = re.compile(rf"[^\w\s{_PIECED}{_INDIC}]|_")
+
+_ASCII = re.compile(r"[a-z0-9]+|[!-/:-@\[-`{-~]")  # the same for a text without anything else
 
 _POINTS = "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u064b-\u065f\u0670\u06d6-\u06dc"  # Hebrew, Arabic
 _OPTIONAL_MARKS = re.compile(
@@ -88,12 +91,9 @@ def is_blank(text: str) -> bool:
 
 def analyse(text: str) -> Terms:
     """Return the terms of a text that is to be found by its words."""
-    counts = Counter(_words(text))
-    length = sum(count for word, count in counts.items() if not _is_weak(word))
-    hashed: Counter[int] = Counter()
-    for word, count in counts.items():
-        hashed[_hash(word)] += count
-    packed = [(term << _COUNT_BITS) | min(count, _MAX_COUNT) for term, count in hashed.items()]
+    counts = Counter(_terms(text))
+    length = sum([count for (_, is_weak), count in counts.items() if not is_weak])
+    packed = [(term << _COUNT_BITS) | min(count, _MAX_COUNT) for (term, _), count in counts.items()]
     return Terms(np.array(packed, dtype=np.uint64), length)
 
 
@@ -102,9 +102,9 @@ def query_terms(text: str) -> NDArray[np.uint64]:
 
     Weak words are left out, unless the query has no others. Empty for a blank query.
     """
-    words = list(_words(text))
-    chosen = [word for word in words if not _is_weak(word)] or words
-    return np.array(list(dict.fromkeys(map(_hash, chosen))), dtype=np.uint64)
+    terms = dict.fromkeys(_terms(text))
+    chosen = [term for term, is_weak in terms if not is_weak] or [term for term, _ in terms]
+    return np.array(chosen, dtype=np.uint64)
 
 
 def stems(text: str) -> set[str]:
@@ -122,9 +122,25 @@ def _is_visible(char: str) -> bool:
     return unicodedata.category(char) not in _INVISIBLE and not _IGNORED.match(char)
 
 
+def _terms(text: str) -> Iterator[tuple[int, bool]]:
+    """Return the hash of each word and symbol of a text, and whether it is weak."""
+    words = _words(text)
+    longest = max(map(len, words), default=0)
+    return map(_term if longest <= _LONGEST_STEMMED else _term.__wrapped__, words)
+
+
+@lru_cache(maxsize=1 << 16)
+def _term(word: str) -> tuple[int, bool]:
+    is_weak = _is_weak(word)
+    stem = f"\0{word}" if is_weak else _stem(word)  # so that "does" is told from the stem of "doe"
+    return int.from_bytes(blake2b(stem.encode("utf-8", "surrogatepass"), digest_size=7).digest(), "big"), is_weak
+
+
 def _words(text: str) -> list[str]:
-    """Return the words of a text in order, then its visible symbols; folded, not stemmed."""
-    folded = text.casefold() if text.isascii() else _fold(text)
+    """Return the words and visible symbols of a text, folded, not stemmed."""
+    if text.isascii():
+        return _ASCII.findall(text.lower())
+    folded = _fold(text)
     words: list[str] = []
     for run in _RUN.findall(folded):
         if _IS_PIECED.match(run):
@@ -154,12 +170,3 @@ def _stem(word: str) -> str:
         return word
     with _stemmer_in_use:
         return str(_stemmer.stemWord(word))
-
-
-@lru_cache(maxsize=1 << 16)
-def _hash_of_word(word: str) -> int:
-    return int.from_bytes(blake2b(_stem(word).encode("utf-8", "surrogatepass"), digest_size=7).digest(), "big")
-
-
-def _hash(word: str) -> int:
-    return (_hash_of_word if len(word) <= _LONGEST_STEMMED else _hash_of_word.__wrapped__)(word)
