@@ -26,7 +26,7 @@ _FUNCTION_WORDS = """
     the of and to a in is that it was for on with as he be at by his had not are but from or have an they which one
     you were her all she there would their we him been has when who will more no if out so said what up its about
     into than them can only other new some could time these two may then do first any my now such like our over
-""".split()  # noqa: SIM905 - a list of 78 strings says no more
+""".split()
 
 Vectors = NDArray[np.float32]
 

@@ -174,21 +174,27 @@ class Draft:
             return None
         if self.only_if_newer and previous is not None and previous.updated_at >= self.now:
             return None
-        kept_thread = previous.thread if previous is not None else None
+        thread, place, created_at, vector = None, stamp, self.now, self.vector
+        if previous is not None:
+            thread, place, created_at = previous.thread, previous.place, previous.created_at
+            vector = previous.vector if self.same_text else vector
+        expires_at = self.expires_at
+        if expires_at is None and self.ttl is not None:
+            expires_at = self.now + self.ttl
         return Record(
             namespace=self.namespace,
             key=self.key,
             value=self.value,
             text=self.text,
             indexed=self.indexed,
-            thread=kept_thread if isinstance(self.thread, Keep) else self.thread,
+            thread=thread if isinstance(self.thread, Keep) else self.thread,
             stamp=stamp,
-            place=_first(self.place, previous.place if previous else None, stamp),
-            created_at=_first(self.created_at, previous.created_at if previous else None, self.now),
+            place=place if self.place is None else self.place,
+            created_at=created_at if self.created_at is None else self.created_at,
             updated_at=self.now,
             ttl=self.ttl,
-            expires_at=_first(self.expires_at, None if self.ttl is None else self.now + self.ttl),
-            vector=previous.vector if previous is not None and self.same_text else self.vector,
+            expires_at=expires_at,
+            vector=vector,
         )
 
 
@@ -205,10 +211,6 @@ class Match:
     record: Record
     score: float
     scores: dict[str, float]
-
-
-def _first(*choices: Any) -> Any:
-    return next((choice for choice in choices if choice is not None), None)
 
 
 def json_object(value: object) -> Value:

@@ -6,7 +6,8 @@ carry their particles, give their characters and pairs of characters. Function w
 "+", emoji) are *weak*: they are indexed, but do not count as length, and a query uses them only if it has nothing
 else. Every visible text has a term, so that any text can be found by itself.
 
-A term is kept as a 56-bit hash of its stem, so that an index is arrays of integers and holds no readable text.
+A term is kept as a 56-bit hash of its stem, so that an index is arrays of integers and holds no readable text. Its
+lowest bit says whether it is weak.
 """
 
 import re
@@ -29,6 +30,7 @@ ANALYSIS = "words-1"
 
 _COUNT_BITS = 8
 _MAX_COUNT = 255
+_WEAK = 1
 
 _PIECED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
@@ -92,8 +94,8 @@ def is_blank(text: str) -> bool:
 def analyse(text: str) -> Terms:
     """Return the terms of a text that is to be found by its words."""
     counts = Counter(_terms(text))
-    length = sum([count for (_, is_weak), count in counts.items() if not is_weak])
-    packed = [(term << _COUNT_BITS) | min(count, _MAX_COUNT) for (term, _), count in counts.items()]
+    length = sum([count for term, count in counts.items() if not term & _WEAK])
+    packed = [term << _COUNT_BITS | (min(_MAX_COUNT, count)) for term, count in counts.items()]
     return Terms(np.array(packed, dtype=np.uint64), length)
 
 
@@ -102,9 +104,8 @@ def query_terms(text: str) -> NDArray[np.uint64]:
 
     Weak words are left out, unless the query has no others. Empty for a blank query.
     """
-    terms = dict.fromkeys(_terms(text))
-    chosen = [term for term, is_weak in terms if not is_weak] or [term for term, _ in terms]
-    return np.array(chosen, dtype=np.uint64)
+    terms = list(dict.fromkeys(_terms(text)))
+    return np.array([term for term in terms if not term & _WEAK] or terms, dtype=np.uint64)
 
 
 def stems(text: str) -> set[str]:
@@ -122,18 +123,18 @@ def _is_visible(char: str) -> bool:
     return unicodedata.category(char) not in _INVISIBLE and not _IGNORED.match(char)
 
 
-def _terms(text: str) -> Iterator[tuple[int, bool]]:
-    """Return the hash of each word and symbol of a text, and whether it is weak."""
+def _terms(text: str) -> Iterator[int]:
+    """Return the hash of each word and symbol of a text."""
     words = _words(text)
     longest = max(map(len, words), default=0)
     return map(_term if longest <= _LONGEST_STEMMED else _term.__wrapped__, words)
 
 
 @lru_cache(maxsize=1 << 16)
-def _term(word: str) -> tuple[int, bool]:
-    is_weak = _is_weak(word)
-    stem = f"\0{word}" if is_weak else _stem(word)  # so that "does" is told from the stem of "doe"
-    return int.from_bytes(blake2b(stem.encode("utf-8", "surrogatepass"), digest_size=7).digest(), "big"), is_weak
+def _term(word: str) -> int:
+    stem = blake2b(_stem(word).encode("utf-8", "surrogatepass"), digest_size=7)
+    number = int.from_bytes(stem.digest(), "big")
+    return number | _WEAK if _is_weak(word) else number & ~_WEAK
 
 
 def _words(text: str) -> list[str]:

@@ -50,7 +50,9 @@ def test_the_package_offers_what_the_docs_list() -> None:
         pytest.skip("the package is not whole yet")
     assert sorted(teffmem.__all__) == sorted(listed("api.md"))
     assert [name for name in teffmem.__all__ if not hasattr(teffmem, name)] == []
-    assert list(teffmem.__all__) == sorted(teffmem.__all__, key=lambda name: (not name.isupper(), not name[0].isupper(), name))
+    assert list(teffmem.__all__) == sorted(
+        teffmem.__all__, key=lambda name: (not name.isupper(), not name[0].isupper(), name)
+    )
 
 
 def test_the_docs_list_every_error() -> None:

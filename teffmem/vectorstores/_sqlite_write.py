@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Self
@@ -12,6 +13,9 @@ from teffmem.text import analyse
 from teffmem.vectorstores._scope import thread_number
 
 __all__ = ["Doomed", "Prepared", "Transaction"]
+
+_Standing = dict[str, tuple[int, Record | None]]
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 Doomed = tuple[int, int, int]
 """Of a record that is to go: its id, its scope's id, its stamp."""
@@ -33,8 +37,7 @@ class Prepared:
         is_analysed = draft.indexed and not draft.same_text
         terms = analyse((draft.value["text"] if draft.text is None else draft.text) if is_analysed else "")
         vector = None if draft.vector is None else draft.vector.tobytes()
-        value = json.dumps(draft.value, ensure_ascii=False)
-        return cls(draft, value, terms.length, terms.packed.tobytes(), vector)
+        return cls(draft, _encode(draft.value), terms.length, terms.packed.tobytes(), vector)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,43 +59,63 @@ class _Changes:
 
 
 class Transaction:
-    """What one transaction does, and notes of it for the indexes: which scopes changed, and when."""
+    """What one transaction does, and notes of it for the indexes: which scopes changed, and when.
+
+    Rows of puts that follow each other are gathered, and written before anything else looks at the tables.
+    """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        self.connection = connection
+        self._connection = connection
         self._root: int
         self._stamp: int
         self._root, self._stamp = connection.execute("SELECT id, changed FROM scopes WHERE path = x''").fetchone()
         (self._last_id,) = connection.execute("SELECT coalesce(max(id), 0) FROM items").fetchone()
+        self._changes = _Changes()
+        self._unwritten: set[tuple[Namespace, str]] = set()
         self._lineages: dict[Namespace, list[int]] = {}
         self._changed: dict[int, int] = {}
         self._shrunk: dict[int, int] = {}
 
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """The connection, everything that was put written."""
+        self._changes.write(self._connection)
+        self._changes = _Changes()
+        self._unwritten.clear()
+        return self._connection
+
     def put(self, prepared: Sequence[Prepared], now: float) -> list[Record | None]:
         """Write drafts, each (namespace, key) once."""
-        changes = _Changes()
-        records = [self._put(one, now, changes) for one in prepared]
-        changes.write(self.connection)
-        return records
+        keys: dict[Namespace, list[str]] = defaultdict(list)
+        for one in prepared:
+            keys[one.draft.namespace].append(one.draft.key)
+        names = [(namespace, key) for namespace, of in keys.items() for key in of]
+        connection = self._connection if self._unwritten.isdisjoint(names) else self.connection
+        standing = {namespace: self._standing(connection, namespace, of) for namespace, of in keys.items()}
+        self._unwritten.update(names)
+        return [self._put(one, standing[one.draft.namespace], now) for one in prepared]
 
-    def _put(self, prepared: Prepared, now: float, changes: _Changes) -> Record | None:
-        draft = prepared.draft
+    def _put(self, prepared: Prepared, standing: _Standing, now: float) -> Record | None:
+        draft, changes = prepared.draft, self._changes
         scopes = self._lineage(draft.namespace)
-        id_, previous = self._previous(draft, scopes[-1])
+        id_, previous = standing.get(draft.key, (0, None))
         stamp = self._next(now)
         record = draft.over(previous, stamp=stamp, now=now)
         if record is None:
             return None
-        if previous is not None:
-            changes.unlisted.extend((scope, previous.stamp) for scope in scopes)
+        if previous is None:
+            id_ = self._last_id = self._last_id + 1
+        else:
+            changes.unlisted.extend([(scope, previous.stamp) for scope in scopes])
         changes.items.append(_item_row(id_, scopes[-1], prepared.value, record))
-        changes.listed.extend((scope, stamp, id_) for scope in scopes)
+        changes.listed.extend([(scope, stamp, id_) for scope in scopes])
         if not record.indexed:
             changes.unsearchable.append((id_,))
         elif not draft.same_text:
             thread = thread_number(record)
             changes.searchable.append((id_, thread, prepared.length, prepared.terms, prepared.vector))
-        self._changed.update(dict.fromkeys(scopes, stamp))
+        for scope in scopes:
+            self._changed[scope] = stamp
         return record
 
     def remove(self, doomed: Sequence[Doomed], now: float) -> None:
@@ -101,16 +124,17 @@ class Transaction:
             return
         stamp = self._next(now)
         lineages = {scope: self._lineage(self._namespace(scope)) for scope in {scope for _, scope, _ in doomed}}
+        connection = self.connection
         listed = [(scope, listed_at) for _, own, listed_at in doomed for scope in lineages[own]]
         ids = [(id_,) for id_, _, _ in doomed]
-        self.connection.executemany("DELETE FROM listing WHERE scope = ? AND stamp = ?", listed)
-        self.connection.executemany("DELETE FROM searchable WHERE item = ?", ids)
-        self.connection.executemany("DELETE FROM items WHERE id = ?", ids)
+        connection.executemany("DELETE FROM listing WHERE scope = ? AND stamp = ?", listed)
+        connection.executemany("DELETE FROM searchable WHERE item = ?", ids)
+        connection.executemany("DELETE FROM items WHERE id = ?", ids)
         touched = {scope for line in lineages.values() for scope in line}
         self._changed.update(dict.fromkeys(touched, stamp))
         self._shrunk.update(dict.fromkeys(touched, stamp))
         empty = [scope for scope in touched if scope != self._root and not self._holds(scope)]
-        self.connection.executemany("DELETE FROM scopes WHERE id = ?", ((scope,) for scope in empty))
+        connection.executemany("DELETE FROM scopes WHERE id = ?", ((scope,) for scope in empty))
         self._lineages.clear()
 
     def finish(self) -> None:
@@ -130,31 +154,32 @@ class Transaction:
         return self._lineages[namespace]
 
     def _scope(self, path: bytes) -> int:
-        row = self.connection.execute("SELECT id FROM scopes WHERE path = ?", (path,)).fetchone()
+        row = self._connection.execute("SELECT id FROM scopes WHERE path = ?", (path,)).fetchone()
         if row is None:
-            row = self.connection.execute("INSERT INTO scopes (path) VALUES (?) RETURNING id", (path,)).fetchone()
+            row = self._connection.execute("INSERT INTO scopes (path) VALUES (?) RETURNING id", (path,)).fetchone()
         return int(row[0])
 
     def _namespace(self, scope: int) -> Namespace:
-        (path,) = self.connection.execute("SELECT path FROM scopes WHERE id = ?", (scope,)).fetchone()
+        (path,) = self._connection.execute("SELECT path FROM scopes WHERE id = ?", (scope,)).fetchone()
         return decode(path)
 
     def _holds(self, scope: int) -> bool:
-        found = self.connection.execute("SELECT 1 FROM listing WHERE scope = ? LIMIT 1", (scope,)).fetchone()
+        found = self._connection.execute("SELECT 1 FROM listing WHERE scope = ? LIMIT 1", (scope,)).fetchone()
         return found is not None
 
-    def _previous(self, draft: Draft, scope: int) -> tuple[int, Record | None]:
-        """Return the id and the record, without its value, that a draft goes over; a new id where there is none."""
-        row = self.connection.execute(_PREVIOUS, (scope, draft.key)).fetchone()
-        if row is None:
-            self._last_id += 1
-            return self._last_id, None
-        id_, *columns = row
-        return id_, Record(draft.namespace, draft.key, {}, None, False, *columns)
+    def _standing(self, connection: sqlite3.Connection, namespace: Namespace, keys: list[str]) -> _Standing:
+        """Return the records, without their values, that stand under these keys, live or expired."""
+        scope = self._lineage(namespace)[-1]
+        if len(keys) == 1:
+            found = connection.execute(f"{_STANDING} AND key = ?", (scope, keys[0]))
+        else:
+            among = f"{_STANDING} AND key IN (SELECT value FROM json_each(?))"
+            found = connection.execute(among, (scope, json.dumps(keys)))
+        return {key: (id_, Record(namespace, key, {}, None, False, *columns)) for id_, key, *columns in found}
 
 
-_PREVIOUS = """
-SELECT id, thread, stamp, place, created_at, updated_at, ttl, expires_at FROM items WHERE scope = ? AND key = ?
+_STANDING = """
+SELECT id, key, thread, stamp, place, created_at, updated_at, ttl, expires_at FROM items WHERE scope = ?
 """
 
 
