@@ -307,13 +307,13 @@ def weigh(ranking: Ranking, query: Query, ages: NDArray[np.float64], importances
 
 def restrict(ranking: Ranking, query: Query) -> None:
     """Take out what meets none of the query's thresholds; without thresholds everything stays."""
-    passes = [
-        ranking.parts[part] >= np.float32(least)
-        for part, least in (("semantic", query.min_similarity), ("coverage", query.min_coverage))
-        if least is not None
-    ]
-    if passes:
-        ranking.total[~np.logical_or.reduce(passes)] = -np.inf
+    thresholds = {"semantic": query.min_similarity, "coverage": query.min_coverage}
+    asked = {part: least for part, least in thresholds.items() if least is not None}
+    if asked:
+        passes = np.zeros(len(ranking.total), np.bool_)
+        for part in asked.keys() & ranking.parts.keys():  # a question without a vector has no cosines
+            passes |= ranking.parts[part] >= np.float32(asked[part])
+        ranking.total[~passes] = -np.inf
 
 
 def diversify(totals: Floats, vectors: Floats, diversity: float) -> list[int]:

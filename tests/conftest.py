@@ -9,6 +9,8 @@ from hypothesis import settings
 
 from tests.engines import NEEDS
 
+pytest.register_assert_rewrite("teffmem.testing")
+
 AnyReport = TypeVar("AnyReport", pytest.TestReport, pytest.CollectReport)
 
 settings.register_profile("default", deadline=None)

@@ -116,6 +116,9 @@ class ScopeIndex:
         self.expires: NDArray[np.float64] = np.empty(0, np.float64)
         self.updated: NDArray[np.float64] = np.empty(0, np.float64)
         self.holds_vectors = holds_vectors
+        """Whether the vectors are to be kept here."""
+        self.has_vectors = False
+        """Whether the records have vectors, kept here or not."""
         self._thread_ids: NDArray[np.int64] = np.empty(0, np.int64)
         self._places: NDArray[np.int64] = np.empty(0, np.int64)
         self._lengths: NDArray[np.float32] = np.empty(0, np.float32)
@@ -171,6 +174,7 @@ class ScopeIndex:
         self._thread_ids = np.concatenate((self._thread_ids, rows.threads))
         self._places = np.concatenate((self._places, rows.places))
         self._lengths = np.concatenate((self._lengths, rows.lengths))
+        self.has_vectors = self.has_vectors or rows.vectors is not None
         if rows.vectors is not None and self.holds_vectors:
             self._vectors = self._vectors or ScopeVectors(rows.vectors.shape[1])
             self._vectors.add(rows.vectors)
@@ -235,9 +239,10 @@ def _link(thread_ids: NDArray[np.int64], places: NDArray[np.int64], lengths: NDA
     of[order] = np.cumsum(starts) - 1
 
     def beside(distance: int) -> NDArray[np.int32]:
-        there = np.clip(np.arange(n) + distance, 0, n - 1)
+        wanted = np.arange(n) + distance
+        there = np.clip(wanted, 0, n - 1)
         neighbour = np.empty(n, np.int32)
-        neighbour[order] = np.where(own[there] == own, order[there], order)
+        neighbour[order] = np.where((there == wanted) & (own[there] == own), order[there], order)
         return neighbour
 
     near = np.stack((beside(-1), beside(1)))

@@ -61,7 +61,7 @@ class ScopeSource(Protocol):
         ...
 
     def numbers(self, field: str) -> dict[int, float]:
-        """Return a field of the records' values by id, where it is a number."""
+        """Return a field of the records' values by id, where it is a number, clipped to 0..1."""
         ...
 
 
@@ -83,7 +83,7 @@ def refresh(index: ScopeIndex, source: ScopeSource, now: float) -> None:
 
 def search(index: ScopeIndex, query: Query, source: ScopeSource, *, now: float, limit: int, offset: int) -> list[Match]:
     """Return the selected matches of a query, best first."""
-    if not len(index) or not limit:
+    if not len(index) or not limit or (query.mode == "semantic" and not index.has_vectors):
         return []
     scope = _Scope(index, query, source)
     ranking = scope.ranking(now)
@@ -135,7 +135,7 @@ class _Scope:
 
     def _evidence(self) -> Evidence:
         evidence = self._index.evidence(self._query)
-        if self._query.vector is not None and evidence.cosines is None and not self._index.holds_vectors:
+        if self._query.vector is not None and self._index.has_vectors and not self._index.holds_vectors:
             return replace(evidence, cosines=self._streamed(self._query.vector))
         return evidence
 
@@ -160,4 +160,4 @@ class _Scope:
         if not self._query.importance:
             return None
         numbers = self._source.numbers(self._query.importance_field)
-        return np.array([numbers.get(id_, 0.5) for id_ in self._index.ids.tolist()], np.float32).clip(0, 1)
+        return np.array([numbers.get(id_, 0.5) for id_ in self._index.ids.tolist()], np.float32)

@@ -167,7 +167,7 @@ class Source:
 
     def numbers(self, field: str) -> dict[int, float]:
         cursor = self._connection.execute(
-            "SELECT listing.item, field.atom FROM listing JOIN items ON items.id = listing.item, "
+            "SELECT listing.item, min(max(field.atom, 0), 1) FROM listing JOIN items ON items.id = listing.item, "
             "json_each(items.value) AS field "
             "WHERE listing.scope = ? AND field.key = ? AND field.type IN ('integer', 'real')",
             (self._scope, field),

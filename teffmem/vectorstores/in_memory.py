@@ -299,7 +299,8 @@ class _Source:
 
     def numbers(self, field: str) -> dict[int, float]:
         fields = {id_: json.loads(entry.value).get(field) for id_, entry in self._entries.items()}
-        return {id_: float(n) for id_, n in fields.items() if isinstance(n, int | float) and not isinstance(n, bool)}
+        numbers = {id_: n for id_, n in fields.items() if isinstance(n, int | float) and not isinstance(n, bool)}
+        return {id_: float(min(max(n, 0), 1)) for id_, n in numbers.items()}
 
     def _later(self, stamp: int) -> Iterator[_Entry]:
         """Yield the entries with a later stamp, newest first."""
