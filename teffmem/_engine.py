@@ -18,6 +18,8 @@ __all__ = ["Engine"]
 
 R = TypeVar("R", bound=Record | None)
 
+_BATCH = 256  # texts embedded at a time, so that no answer takes long to look through
+
 _WORDS_ALONE = "none"  # the fingerprint of a store without an embedder
 
 
@@ -44,6 +46,7 @@ class Engine:
         self._embedder = None if embedder is None else BatchingEmbedder(embedder)
         self._clock = clock
         self._claimed: str | None = None
+        self._claiming = asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._in_flight = 0
         self._idle = asyncio.Event()
@@ -87,12 +90,16 @@ class Engine:
         Raises:
             EmbedderMismatchError: The store belongs to another embedder.
         """
-        await self._claim_if_known()
         if self._embedder is None or not texts:
+            await self._claim_if_known()
             return [None for _ in texts]
-        vectors = [await self._embedder.embed(texts[0])] if len(texts) == 1 else await self._embedder.embed_many(texts)
+        if len(texts) == 1:  # by the way on which concurrent puts are coalesced
+            vectors = [await self._embedder.embed(texts[0])]
+        else:
+            pieces = [texts[start : start + _BATCH] for start in range(0, len(texts), _BATCH)]
+            vectors = [vector for piece in pieces for vector in await self._embedder.embed_many(piece)]
         await self._claim(self._fingerprint())
-        return [_unit(vector) for vector in vectors]
+        return list(_unit(np.stack(vectors)))
 
     async def embed_query(self, text: str) -> Vector | None:
         """Return the vector of a question, of unit length; None if there is no embedder, or it can make nothing of it.
@@ -147,13 +154,15 @@ class Engine:
     async def _claim(self, fingerprint: str | None) -> None:
         if fingerprint is None or fingerprint == self._claimed:
             return
-        stored = await self.store.claim(fingerprint)
+        async with self._claiming:
+            stored = fingerprint if fingerprint == self._claimed else await self.store.claim(fingerprint)
         if stored != fingerprint:
             raise EmbedderMismatchError(stored, fingerprint)
         self._claimed = fingerprint
 
 
-def _unit(vector: Vector) -> Vector:
-    """Return a vector at length 1; zeros stay zeros."""
-    length = float(np.linalg.norm(vector.astype(np.float64)))
-    return (vector / length).astype(np.float32) if length else vector
+def _unit(vectors: Vector) -> Vector:
+    """Return vectors (..., dim) at length 1; zeros stay zeros."""
+    lengths = np.sqrt(np.square(vectors, dtype=np.float64).sum(axis=-1, keepdims=True))
+    units: Vector = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0, casting="same_kind")
+    return units

@@ -228,44 +228,61 @@ def json_object(value: object) -> Value:
     return copy
 
 
-def json_copy(part: object, where: str, depth: int = 0) -> Any:
-    """Return a deep copy of any JSON value, ``where`` being its name in messages; raises as `json_object` does."""
+def json_copy(part: object, name: str) -> Any:
+    """Return a deep copy of any JSON value, ``name`` being what messages call it; raises as `json_object` does."""
+    return _copy(part, (name,))
+
+
+_Path = tuple[str | int, ...]
+
+
+def _copy(part: object, path: _Path) -> Any:
+    if isinstance(part, str):
+        return _copy_string(part, path)
     if part is None or isinstance(part, bool):
         return part
-    if isinstance(part, str):
-        return _json_string(part, where)
     if isinstance(part, int | float):
-        return _json_number(part, where)
-    if isinstance(part, list | dict) and depth >= _DEEPEST:
-        raise ValueError(f"{where[:60]}... nests deeper than {_DEEPEST} levels, or holds itself")
+        return _copy_number(part, path)
+    if isinstance(part, list | dict) and len(path) > _DEEPEST:
+        raise ValueError(f"{_where(path)[:60]}... nests deeper than {_DEEPEST} levels, or holds itself")
     if isinstance(part, list):
-        return [json_copy(element, f"{where}[{i}]", depth + 1) for i, element in enumerate(part)]
+        return [_copy(element, (*path, i)) for i, element in enumerate(part)]
     if isinstance(part, dict):
-        return {_json_name(name, where): json_copy(of, f"{where}[{name!r}]", depth + 1) for name, of in part.items()}
-    raise TypeError(f"{where} is a {type(part).__name__}, which JSON does not have; convert it first")
+        return {_copy_name(name, path): _copy(of, (*path, name)) for name, of in part.items()}
+    raise TypeError(f"{_where(path)} is a {type(part).__name__}, which JSON does not have; convert it first")
 
 
-def _json_name(name: object, where: str) -> str:
+def _copy_name(name: object, path: _Path) -> str:
     if not isinstance(name, str):
-        raise TypeError(f"{where} has a key of type {type(name).__name__}; JSON's keys are strings")
-    return _json_string(name, f"a key of {where}")
+        raise TypeError(f"{_where(path)} has a key of type {type(name).__name__}; JSON's keys are strings")
+    return _copy_string(name, ("a key of", *path))
 
 
-def _json_string(string: str, where: str) -> str:
-    try:
-        string.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(
-            f"{where} holds a lone surrogate at character {error.start} of {len(string)}; it is not valid Unicode"
-        ) from None
+def _copy_string(string: str, path: _Path) -> str:
+    if not string.isascii():
+        try:
+            string.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(
+                f"{_where(path)} holds a lone surrogate at character {error.start} of {len(string)}; "
+                "it is not valid Unicode"
+            ) from None
     return str.__str__(string)  # str() would turn a member of a string Enum into its name
 
 
-def _json_number(number: float, where: str) -> float:
+def _copy_number(number: float, path: _Path) -> float:
     if isinstance(number, int):
         if abs(number) >= _LONGEST_INTEGER:
-            raise ValueError(f"{where} is an integer of over 4,000 digits")
+            raise ValueError(f"{_where(path)} is an integer of over 4,000 digits")
         return int(number)
     if not math.isfinite(number):
-        raise ValueError(f"{where} is {number!r}, which JSON does not have")
+        raise ValueError(f"{_where(path)} is {number!r}, which JSON does not have")
     return float(number)
+
+
+def _where(path: _Path) -> str:
+    """Return a path as code would write it."""
+    name, *steps = path
+    if name == "a key of":
+        return f"a key of {_where(tuple(steps))}"
+    return f"{name}{''.join(f'[{step!r}]' for step in steps)}"

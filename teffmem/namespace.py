@@ -4,7 +4,7 @@ Segments are compared whole, code point by code point; they are never patterns, 
 separator is never how they are told apart.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 __all__ = [
     "WILDCARD",
@@ -37,8 +37,7 @@ def check(namespace: object) -> Namespace:
         namespace = (namespace,)
     if not isinstance(namespace, tuple | list):
         raise TypeError(f"a namespace is a tuple or list of strings, or one string, not {type(namespace).__name__}")
-    role = f"segment of namespace {tuple(namespace)!r}"
-    return tuple(_check_name(segment, role) for segment in namespace)
+    return tuple([_check_name(segment, "segment of namespace", namespace) for segment in namespace])
 
 
 def check_key(key: object) -> str:
@@ -46,18 +45,24 @@ def check_key(key: object) -> str:
     return _check_name(key, "key")
 
 
-def _check_name(name: object, role: str) -> str:
+def _check_name(name: object, role: str, whole: Sequence[object] = ()) -> str:
+    if isinstance(name, str) and name and "\x00" not in name and (name.isascii() or _is_unicode(name)):
+        return str.__str__(name)  # of a subclass, such as a string Enum, only the text
+    described = f"{name!r} as a {role}{f' {tuple(whole)!r}' if whole else ''}"
     if not isinstance(name, str):
-        raise TypeError(f"{name!r} as a {role}: expected a string, not {type(name).__name__}")
+        raise TypeError(f"{described}: expected a string, not {type(name).__name__}")
     if not name:
-        raise ValueError(f"'' as a {role}: expected at least one character")
-    if "\x00" in name:
-        raise ValueError(f"{name!r} as a {role}: it may not hold the NUL character")
+        raise ValueError(f"{described}: expected at least one character")
+    what = "the NUL character" if "\x00" in name else "a lone surrogate"
+    raise ValueError(f"{described}: it may not hold {what}")
+
+
+def _is_unicode(name: str) -> bool:
     try:
         name.encode()
     except UnicodeEncodeError:
-        raise ValueError(f"{name!r} as a {role}: it may not hold a lone surrogate") from None
-    return str.__str__(name)  # of a subclass, such as a string Enum, only the text
+        return False
+    return True
 
 
 def encode(namespace: Namespace) -> bytes:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from teffmem.items import Vector
 
@@ -27,6 +28,9 @@ def checked_vectors(vectors: Any, count: int, dim: int | None) -> list[Vector]:
         raise ValueError(f"expected {count} vectors, got {_described(vectors)}") from None
     if len(rows) != count:
         raise ValueError(f"expected {count} vectors for {count} texts, got {len(rows)}")
+    matrix = _matrix(rows)
+    if matrix is not None and dim in (None, matrix.shape[1]):
+        return list(matrix)
     checked: list[Vector] = []
     for place, row in enumerate(rows):
         vector = _row(row, place)
@@ -37,6 +41,17 @@ def checked_vectors(vectors: Any, count: int, dim: int | None) -> list[Vector]:
             raise ValueError(f"the vector for text {place} of {count} holds NaN or infinity; expected finite numbers")
         checked.append(vector)
     return checked
+
+
+def _matrix(rows: list[Any]) -> NDArray[np.float32] | None:
+    """Return a copy of the rows if they are what they should be, all of one length and finite."""
+    if not rows or any(type(row) is not np.ndarray or row.dtype != np.float32 for row in rows):
+        return None
+    try:
+        matrix = np.array(rows)
+    except ValueError:
+        return None
+    return matrix if matrix.ndim == 2 and matrix.size and np.isfinite(matrix).all() else None
 
 
 def _row(row: Any, place: int) -> Vector:
