@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,8 @@ _HYBRID_AT_MOST = {100: 3.0, 1_000: 3.0, 10_000: 5.0, 100_000: 3.0}
 _ROUNDS = {100: 200, 1_000: 200, 10_000: 60, 100_000: 20}
 
 Vectors = NDArray[np.float32]
+Mode = Literal["semantic", "hybrid"]
+_MODES: tuple[Mode, ...] = ("semantic", "hybrid")
 
 
 async def run(options: argparse.Namespace) -> Report:
@@ -130,14 +133,14 @@ async def _by_scope_size(report: Report, options: argparse.Namespace, asked: Bat
     path = await scopes_file(options.cache)
     async with MemoryStore.open(path, embedder=TableEmbedder(asked)) as memory:
         for size in SCOPES:
-            operations = {mode: _scope_search(memory, size, mode, asked) for mode in ("semantic", "hybrid")}
+            operations = {mode: _scope_search(memory, size, mode, asked) for mode in _MODES}
             runs = await interleave(operations, rounds=_ROUNDS[size], runs=options.runs)
-            timings = {mode: runs.timing(mode) for mode in operations}
+            timings = {mode: runs.timing(mode) for mode in _MODES}
             ratio, limit = runs.ratio("hybrid", "semantic"), _HYBRID_AT_MOST[size]
             report.add(Figure(f"hybrid: scope of {size:,}, of semantic", ratio, at_most=limit, timings=timings))
 
 
-def _scope_search(memory: MemoryStore, size: int, mode: str, asked: Batch) -> Operation:
+def _scope_search(memory: MemoryStore, size: int, mode: Mode, asked: Batch) -> Operation:
     async def operation(number: int) -> object:
         return await memory.search(("scopes", str(size)), query=asked.texts[number % _QUERIES], k=K, mode=mode)
 
