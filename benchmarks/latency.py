@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.files import SCOPES, PlainTable, scope_batches, scopes_file, users_file
-from benchmarks.measure import Figure, Operation, Report, Runs, interleave
+from benchmarks.measure import Figure, Operation, Report, Runs, Timing, interleave
 from benchmarks.scans import K, Scan, scans, top
 from benchmarks.workload import BATCH, SCOPE, Batch, TableEmbedder, batches, queries
 from teffmem import MemoryStore
@@ -133,9 +133,9 @@ async def _by_scope_size(report: Report, options: argparse.Namespace, asked: Bat
     path = await scopes_file(options.cache)
     async with MemoryStore.open(path, embedder=TableEmbedder(asked)) as memory:
         for size in SCOPES:
-            operations = {mode: _scope_search(memory, size, mode, asked) for mode in _MODES}
+            operations: dict[str, Operation] = {mode: _scope_search(memory, size, mode, asked) for mode in _MODES}
             runs = await interleave(operations, rounds=_ROUNDS[size], runs=options.runs)
-            timings = {mode: runs.timing(mode) for mode in _MODES}
+            timings: dict[str, Timing] = {mode: runs.timing(mode) for mode in _MODES}
             ratio, limit = runs.ratio("hybrid", "semantic"), _HYBRID_AT_MOST[size]
             report.add(Figure(f"hybrid: scope of {size:,}, of semantic", ratio, at_most=limit, timings=timings))
 
