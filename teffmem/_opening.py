@@ -7,7 +7,7 @@ __all__ = ["Opening"]
 
 
 class _Openable(Protocol):
-    async def list_namespaces(self, *, limit: int) -> object: ...
+    async def get(self, namespace: tuple[str, ...], key: str) -> object: ...
 
     async def aclose(self) -> None: ...
 
@@ -37,7 +37,7 @@ class Opening(Generic[T]):
     async def _open(self) -> T:
         """Reach for the backend, so that what is wrong with it shows here."""
         try:
-            await self.memory.list_namespaces(limit=0)
+            await self.memory.get((), "-")
         except BaseException:
             await self.memory.aclose()
             raise
