@@ -1,18 +1,16 @@
 """Opening something by ``await`` or by ``async with``, whichever the caller writes."""
 
-from collections.abc import Generator
+from collections.abc import Awaitable, Callable, Generator
 from typing import Any, Generic, Protocol, TypeVar
 
 __all__ = ["Opening"]
 
 
-class _Openable(Protocol):
-    async def get(self, namespace: tuple[str, ...], key: str) -> object: ...
-
+class _Closable(Protocol):
     async def aclose(self) -> None: ...
 
 
-T = TypeVar("T", bound=_Openable)
+T = TypeVar("T", bound=_Closable)
 
 
 class Opening(Generic[T]):
@@ -22,8 +20,10 @@ class Opening(Generic[T]):
         memory: The memory, not yet reached for.
     """
 
-    def __init__(self, memory: T) -> None:
+    def __init__(self, memory: T, reach: Callable[[], Awaitable[object]]) -> None:
+        """Keep a memory, and what to call so that anything wrong with its backend shows when it is opened."""
         self.memory = memory
+        self._reach = reach
 
     def __await__(self) -> Generator[Any, None, T]:
         return self._open().__await__()
@@ -35,9 +35,8 @@ class Opening(Generic[T]):
         await self.memory.aclose()
 
     async def _open(self) -> T:
-        """Reach for the backend, so that what is wrong with it shows here."""
         try:
-            await self.memory.get((), "-")
+            await self._reach()
         except BaseException:
             await self.memory.aclose()
             raise

@@ -547,7 +547,7 @@ class MemoryStore(_Memory):
         store = store_from_config(location)
         memory = MemoryStore(store, chosen, ttl=ttl, refresh_on_read=refresh_on_read, clock=clock)
         memory._engine.owns_embedder = made_here
-        return Opening(memory)
+        return Opening(memory, lambda: store.get((), [], 0.0))
 
     @property
     def store(self) -> VectorStore:
