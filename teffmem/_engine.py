@@ -1,8 +1,9 @@
 """What a MemoryStore and its scoped views share: the backend, the embedder, the clock, the order of writes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -12,7 +13,7 @@ from teffmem._ordering import WriteOrder
 from teffmem.embedders.batching import BatchingEmbedder
 from teffmem.errors import EmbedderMismatchError, StoreError, UnsupportedError
 from teffmem.items import Record, Vector
-from teffmem.protocols import Ordered, VectorStore
+from teffmem.protocols import Ordered, Ranked, VectorStore
 
 __all__ = ["Engine"]
 
@@ -32,6 +33,7 @@ class Engine:
         ttl: Seconds that a memory lives if its put does not say; None for ever.
         refresh_on_read: Whether reading lets a memory live for another ttl.
         order: Who writes after whom.
+        ranked: The backend, if it has a lexical leg; else None.
     """
 
     def __init__(
@@ -42,6 +44,8 @@ class Engine:
         self.ttl = ttl
         self.refresh_on_read = refresh_on_read
         self.order = WriteOrder()
+        self.ranked = store if isinstance(store, Ranked) else None
+        self._ordered = store if isinstance(store, Ordered) else None
         self.owns_embedder = False
         self._embedder = None if embedder is None else BatchingEmbedder(embedder)
         self._clock = clock
@@ -63,12 +67,12 @@ class Engine:
 
     def ordered(self) -> Ordered:
         """Return the backend, if it walks its records in order."""
-        if not isinstance(self.store, Ordered):
+        if self._ordered is None:
             raise UnsupportedError(f"{type(self.store).__name__} keeps no order, so it cannot list newest first")
-        return self.store
+        return self._ordered
 
-    @asynccontextmanager
-    async def call(self) -> AsyncIterator[None]:
+    @contextmanager
+    def call(self) -> Iterator[None]:
         """Surround a call: refuse it after the end or from another event loop, and keep `aclose` waiting for it."""
         loop = asyncio.get_running_loop()
         if self._closed:
@@ -99,7 +103,7 @@ class Engine:
             pieces = [texts[start : start + _BATCH] for start in range(0, len(texts), _BATCH)]
             vectors = [vector for piece in pieces for vector in await self._embedder.embed_many(piece)]
         await self._claim(self._fingerprint())
-        return list(_unit(np.stack(vectors)))
+        return [_unit(vector) for vector in vectors]
 
     async def embed_query(self, text: str) -> Vector | None:
         """Return the vector of a question, of unit length; None if there is no embedder, or it can make nothing of it.
@@ -161,8 +165,8 @@ class Engine:
         self._claimed = fingerprint
 
 
-def _unit(vectors: Vector) -> Vector:
-    """Return vectors (..., dim) at length 1; zeros stay zeros."""
-    lengths = np.sqrt(np.square(vectors, dtype=np.float64).sum(axis=-1, keepdims=True))
-    units: Vector = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0, casting="same_kind")
-    return units
+def _unit(vector: Vector) -> Vector:
+    """Return a vector at length 1; zeros stay zeros."""
+    exact = vector.astype(np.float64)
+    length = math.sqrt(exact @ exact)
+    return (exact / length).astype(np.float32) if length else vector

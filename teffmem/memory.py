@@ -12,6 +12,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal, Self
 
+import numpy as np
+
 from teffmem import _transfer as transfer
 from teffmem import filters, ranking
 from teffmem._arguments import check_count, check_keys, check_value, duration
@@ -22,7 +24,7 @@ from teffmem.config import default_embedder, embedder_from_config, store_from_co
 from teffmem.errors import UnsupportedError
 from teffmem.items import DEFAULT, KEEP, Default, Draft, Keep, Match, MemoryItem, Record, Value
 from teffmem.namespace import Namespace, check, check_key, matches
-from teffmem.protocols import Ranked, Selection, VectorStore
+from teffmem.protocols import Selection, VectorStore
 from teffmem.text import is_blank, query_terms
 
 __all__ = ["MemoryStore", "ScopedMemory", "memory_from_config"]
@@ -30,6 +32,7 @@ __all__ = ["MemoryStore", "ScopedMemory", "memory_from_config"]
 SearchMode = Literal["auto", "hybrid", "semantic", "lexical"]
 
 _PAGE = 500
+_NO_TERMS = np.empty(0, np.uint64)
 
 
 class _Memory:
@@ -99,10 +102,9 @@ class _Memory:
         """
         at, key = self._at(namespace), check_key(key)
         changed, _ = check_value(changes, None, index=False)
-        async with self._engine.call():
-            with self._engine.order.names([(at, key)]) as turn:
-                await turn.arrive()
-                return await self._update(at, key, changed)
+        with self._engine.call(), self._engine.order.names([(at, key)]) as turn:
+            await turn.arrive()
+            return await self._update(at, key, changed)
 
     async def get(self, namespace: NamespaceLike, key: str) -> MemoryItem | None:
         """Return the item with this key in exactly this namespace; None where there is none."""
@@ -111,7 +113,7 @@ class _Memory:
     async def get_many(self, namespace: NamespaceLike, keys: Sequence[str]) -> builtins.list[MemoryItem | None]:
         """Return the item of each key, in the order of the keys; None for one that is not there."""
         at, names = self._at(namespace), check_keys(keys)
-        async with self._engine.call():
+        with self._engine.call():
             now = self._engine.now()
             records = await self._engine.store.get(at, names, now) if names else []
             touched = await self._engine.touch(records, now)
@@ -183,7 +185,7 @@ class _Memory:
         lacking = asked.needs_embedder()
         if lacking and self._engine.given_embedder is None:
             raise UnsupportedError(f"{lacking} needs vectors, and this memory was opened without an embedder")
-        async with self._engine.call():
+        with self._engine.call():
             if not k:
                 return []
             if query is None or is_blank(query):
@@ -229,7 +231,7 @@ class _Memory:
         selection = self._selection(namespace, None, recursive=recursive)
         check_count("limit", limit)
         check_count("offset", offset)
-        async with self._engine.call():
+        with self._engine.call():
             found = await self._engine.ordered().newest(selection, limit, offset=offset)
             return [record.key for record in found]
 
@@ -256,7 +258,7 @@ class _Memory:
         check_count("offset", offset)
         depth = None if max_depth is None else check_count("max_depth", max_depth)
         literal = begin[: begin.index("*")] if "*" in begin else begin
-        async with self._engine.call():
+        with self._engine.call():
             found = await self._engine.store.namespaces(self._top + literal, self._engine.now())
         relative = (namespace[len(self._top) :] for namespace in found)
         fitting = (namespace[:depth] for namespace in relative if matches(namespace, prefix=begin, suffix=end))
@@ -265,7 +267,7 @@ class _Memory:
     async def count(self, namespace: NamespaceLike = (), filter: Filter | None = None) -> int:  # noqa: A002
         """Return how many live items are in a namespace and below it."""
         selection = self._selection(namespace, filter)
-        async with self._engine.call():
+        with self._engine.call():
             return await self._engine.store.count(selection)
 
     async def delete(self, namespace: NamespaceLike, key: str) -> bool:
@@ -275,10 +277,9 @@ class _Memory:
     async def delete_many(self, namespace: NamespaceLike, keys: Sequence[str]) -> int:
         """Remove items of exactly this namespace; return how many there were. [] removes nothing."""
         at, names = self._at(namespace), check_keys(keys)
-        async with self._engine.call():
-            with self._engine.order.names((at, name) for name in names) as turn:
-                await turn.arrive()
-                return await self._engine.store.delete(at, names, self._engine.now()) if names else 0
+        with self._engine.call(), self._engine.order.names((at, name) for name in names) as turn:
+            await turn.arrive()
+            return await self._engine.store.delete(at, names, self._engine.now()) if names else 0
 
     async def delete_namespace(
         self, namespace: NamespaceLike, *, dry_run: bool = False, everything: bool = False
@@ -352,7 +353,7 @@ class _Memory:
             ValueError: A line is wrong; the message has its number. Nothing has changed.
         """
         at = self._at(namespace)
-        async with self._engine.call():
+        with self._engine.call():
             total = await transfer.check_file(path)
             with self._engine.order.tree(at) as turn:
                 await turn.arrive()
@@ -377,14 +378,13 @@ class _Memory:
     async def _put(self, requests: builtins.list[PutRequest]) -> builtins.list[MemoryItem]:
         """Embed, then write; of a name that comes twice the last."""
         last = {request.name: request for request in requests}
-        async with self._engine.call():
-            with self._engine.order.names(last) as turn:
-                texts = {name: text for name, request in last.items() if (text := request.indexed_text) is not None}
-                vectors = dict(zip(texts, await self._engine.embed(builtins.list(texts.values())), strict=True))
-                await turn.arrive()
-                now = self._engine.now()
-                drafts = [request.draft(vectors.get(name), now, self._engine.ttl) for name, request in last.items()]
-                records = dict(zip(last, await self._engine.store.upsert(drafts, now), strict=True))
+        with self._engine.call(), self._engine.order.names(last) as turn:
+            texts = {name: text for name, request in last.items() if (text := request.indexed_text) is not None}
+            vectors = dict(zip(texts, await self._engine.embed(builtins.list(texts.values())), strict=True))
+            await turn.arrive()
+            now = self._engine.now()
+            drafts = [request.draft(vectors.get(name), now, self._engine.ttl) for name, request in last.items()]
+            records = dict(zip(last, await self._engine.store.upsert(drafts, now), strict=True))
         return [self._item(record) for name in (r.name for r in requests) if (record := records[name]) is not None]
 
     async def _update(self, at: Namespace, key: str, changes: Value) -> MemoryItem | None:
@@ -422,10 +422,11 @@ class _Memory:
     ) -> builtins.list[Match]:
         engine = self._engine
         vector = None if asked.mode == "lexical" else await engine.embed_query(query)
-        if isinstance(engine.store, Ranked):
+        if engine.ranked is not None:
             mode: ranking.Mode = "lexical" if vector is None else "semantic" if asked.mode == "semantic" else "hybrid"
-            given = asked.query(mode, query_terms(query), vector, engine.similarity_range)
-            return await engine.store.rank(selection, given, k, offset=offset)
+            terms = query_terms(query) if mode != "semantic" else _NO_TERMS
+            given = asked.query(mode, terms, vector, engine.similarity_range)
+            return await engine.ranked.rank(selection, given, k, offset=offset)
         if lacking := asked.needs_ranked():
             raise UnsupportedError(f"{lacking} needs a lexical leg, which {type(engine.store).__name__} does not have")
         if vector is None:
@@ -435,16 +436,15 @@ class _Memory:
 
     async def _clear(self, at: Namespace, clear: Callable[[float], Any]) -> int:
         """Run a deletion of a subtree in its turn."""
-        async with self._engine.call():
-            with self._engine.order.tree(at) as turn:
-                await turn.arrive()
-                gone: int = await clear(self._engine.now())
-                return gone
+        with self._engine.call(), self._engine.order.tree(at) as turn:
+            await turn.arrive()
+            gone: int = await clear(self._engine.now())
+            return gone
 
     async def _walk(self, selection: Selection) -> AsyncIterator[Record]:
         after = 0
         while True:
-            async with self._engine.call():
+            with self._engine.call():
                 page = await self._engine.ordered().oldest(selection, _PAGE, after=after)
             for record in page:
                 yield record

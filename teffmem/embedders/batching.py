@@ -7,7 +7,6 @@ from typing import Any
 
 from teffmem.embedders._bounded import each
 from teffmem.embedders._lifted import complete
-from teffmem.embedders._vectors import checked_vectors
 from teffmem.errors import ProviderError
 from teffmem.items import Vector
 
@@ -91,14 +90,14 @@ class BatchingEmbedder:
         once = list(dict.fromkeys(texts))
         if not once:
             return []
-        vectors = dict(zip(once, self._checked(await self._inner.embed_many(once), len(once)), strict=True))
+        vectors = dict(zip(once, self._as_long_as_ever(await self._inner.embed_many(once)), strict=True))
         return [vectors[text].copy() for text in texts]
 
     async def embed_query(self, text: str) -> Vector | None:
         """Return the vector of a question; None if the model can make nothing of it. Raises as `embed`."""
         self._check_open()
         vector = await self._inner.embed_query(text)
-        return None if vector is None else self._checked([vector], 1)[0]
+        return None if vector is None else self._as_long_as_ever([vector])[0]
 
     async def aclose(self) -> None:
         """Wait for batches under way. The embedder is left open. May be called again."""
@@ -153,13 +152,18 @@ class BatchingEmbedder:
 
         return await each(alone, texts, _ALONE_AT_ONCE)
 
-    async def _embedded(self, texts: list[str]) -> list[Vector]:
-        answer = [await self._inner.embed(texts[0])] if len(texts) == 1 else await self._inner.embed_many(texts)
-        return self._checked(answer, len(texts))
+    async def _embedded(self, texts: list[str]) -> Sequence[Vector]:
+        answer: Sequence[Vector] = (
+            [await self._inner.embed(texts[0])] if len(texts) == 1 else await self._inner.embed_many(texts)
+        )
+        return self._as_long_as_ever(answer)
 
-    def _checked(self, answer: Any, count: int) -> list[Vector]:
-        vectors = checked_vectors(answer, count, self.dim)
-        self._dim = vectors[0].size
+    def _as_long_as_ever(self, vectors: Sequence[Vector]) -> Sequence[Vector]:
+        """Learn the dimension from the first answer, and refuse another; all else `complete` has checked."""
+        for vector in vectors:
+            if self.dim not in (None, vector.size):
+                raise ValueError(f"expected vectors of dimension {self.dim}, got {vector.size}")
+            self._dim = vector.size
         return vectors
 
 

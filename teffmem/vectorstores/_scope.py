@@ -4,8 +4,8 @@ Rows stand in the order of their stamps. A record that changes leaves its row an
 that bringing an index up to date is: take out what went or changed, append what is new.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Self
 
@@ -25,7 +25,6 @@ __all__ = [
     "ScopeIndex",
     "as_rows",
     "estimated_range",
-    "sample",
     "semantic_query",
     "thread_number",
 ]
@@ -126,6 +125,7 @@ class ScopeIndex:
         self._rows: NDArray[np.int32] = np.empty(0, np.int32)
         self._vectors: ScopeVectors | None = None
         self._threads: Threads | None = None
+        self._range: tuple[float, float] | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -156,7 +156,7 @@ class ScopeIndex:
         self._lengths = self._lengths[kept]
         if self._vectors is not None:
             self._vectors.keep(kept)
-        self._threads = None
+        self._threads = self._range = None
 
     def add(self, rows: Rows) -> None:
         """Append records that have no row yet."""
@@ -178,7 +178,7 @@ class ScopeIndex:
         if rows.vectors is not None and self.holds_vectors:
             self._vectors = self._vectors or ScopeVectors(rows.vectors.shape[1])
             self._vectors.add(rows.vectors)
-        self._threads = None
+        self._threads = self._range = None
 
     def evidence(self, query: Query) -> Evidence:
         """Return what the scope has to say about a query; cosines only if the vectors are held here."""
@@ -186,9 +186,20 @@ class ScopeIndex:
         if query.vector is not None and self._vectors is not None:
             cosines, tolerance = self._vectors.cosines(query.vector)
         if query.mode == "semantic":
-            return replace(_NO_WORDS, cosines=cosines, tolerance=tolerance)
+            return Evidence(_NONE, _NO_POSTINGS, _NO_FLOATS, _NO_THREADS, cosines, tolerance)
         found, postings = self._find(query.terms)
         return Evidence(found, postings, self._lengths, self._linked(), cosines, tolerance)
+
+    def similarity_range(self, vectors: Callable[[NDArray[np.int64]], NDArray[np.float32]]) -> tuple[float, float]:
+        """Return a guess of the cosines of unrelated and of matching texts, made once for what is held now.
+
+        Args:
+            vectors: Returns the vectors of some records, given by their ids.
+        """
+        if self._range is None:
+            some = np.unique(np.linspace(0, len(self.ids) - 1, _SAMPLE).astype(np.intp))
+            self._range = estimated_range(vectors(self.ids[some]))
+        return self._range
 
     def release_vectors(self) -> None:
         """Let go of the vectors, the greater part of the memory; from here on cosines come from elsewhere."""
@@ -214,13 +225,8 @@ class ScopeIndex:
 _NO_ROWS = np.empty((2, 0), np.int32)
 _NO_FLOATS = np.empty(0, np.float32)
 _NONE = np.empty(0, np.int64)
-_NO_WORDS = Evidence(
-    found=_NONE,
-    postings=Postings(_NONE, _NONE, _NO_FLOATS),
-    lengths=_NO_FLOATS,
-    threads=Threads(_NO_ROWS[0], _NO_ROWS, _NO_ROWS, _NO_FLOATS, _NO_FLOATS, linked=False),
-    cosines=None,
-)
+_NO_POSTINGS = Postings(_NONE, _NONE, _NO_FLOATS)
+_NO_THREADS = Threads(_NO_ROWS[0], _NO_ROWS, _NO_ROWS, _NO_FLOATS, _NO_FLOATS, linked=False)
 
 
 def _link(thread_ids: NDArray[np.int64], places: NDArray[np.int64], lengths: NDArray[np.float32]) -> Threads:
@@ -271,8 +277,3 @@ def estimated_range(vectors: NDArray[np.float32]) -> tuple[float, float]:
     mean, spread = float(pairs.mean()), float(pairs.std())
     low = mean - 1.5 * spread
     return low, max(mean + 2 * spread, low + 0.05)
-
-
-def sample(count: int) -> NDArray[np.intp]:
-    """Return up to 256 rows of ``count``, evenly spread, for `estimated_range`."""
-    return np.unique(np.linspace(0, count - 1, min(count, _SAMPLE)).astype(np.intp))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from teffmem.items import Match, Record, Vector
 from teffmem.ranking import Evidence, Query, Ranking, diversify, rank, restrict, weigh
-from teffmem.vectorstores._scope import Rows, ScopeIndex, estimated_range, sample
+from teffmem.vectorstores._scope import Rows, ScopeIndex
 from teffmem.vectorstores._vectors import cosines
 
 __all__ = ["ScopeSource", "refresh", "search"]
@@ -105,8 +105,7 @@ class _Scope:
         query = self._query
         evidence = self._evidence()
         if evidence.cosines is not None and query.mode == "hybrid" and query.similarity_range is None:
-            some = self._source.vectors(self._index.ids[sample(len(self._index))])
-            query = replace(query, similarity_range=estimated_range(some))
+            query = replace(query, similarity_range=self._index.similarity_range(self._source.vectors))
         ranking = rank(evidence, query)
         if query.min_similarity is not None and ranking.tolerance:
             doubtful = np.abs(ranking.parts["semantic"] - query.min_similarity) <= ranking.tolerance

@@ -22,6 +22,8 @@ __all__ = ["Scope", "Source", "count", "find_scope", "get", "live_namespaces", "
 
 logger = logging.getLogger("teffmem")
 
+_decode = json.JSONDecoder().raw_decode
+
 Scope = tuple[int, int, int]
 """A scope's id, and the stamps of its last write and its last deletion."""
 
@@ -195,7 +197,7 @@ WHERE listing.scope = ? AND listing.stamp > ? ORDER BY listing.stamp
 def read(row: Row) -> Record:
     """Return the record that a row of the tables holds."""
     _, path, key, value, text, indexed, *columns = row
-    return Record(_namespace(path), key, json.loads(value), text, bool(indexed), *columns)
+    return Record(_namespace(path), key, _decode(value)[0], text, bool(indexed), *columns)
 
 
 def read_one(row: Row) -> Record | None:

@@ -24,7 +24,7 @@ LARGE = 20_000
 """From this many rows on, vectors are kept as int8."""
 
 _LEAST_SHARE = 25_000  # rows that are worth a thread's beginning
-_MOST_SHARES = 4  # threads that use up what memory can deliver
+_MOST_SHARES = min(4, os.cpu_count() or 1)  # threads that use up what memory can deliver
 _STEPS = 127
 
 
@@ -126,7 +126,7 @@ def _dot(rows: NDArray[Number], query: NDArray[Number]) -> Floats:
         if len(products[part]):
             products[part] = np.asarray(simsimd.cdist(query[None], rows[part], "dot"))[0]
 
-    shares = min(_MOST_SHARES, os.cpu_count() or 1, len(rows) // _LEAST_SHARE) or 1
+    shares = min(_MOST_SHARES, len(rows) // _LEAST_SHARE) or 1
     size = -(-len(rows) // shares)
     others = [Thread(target=multiply, args=(slice(start, start + size),)) for start in range(size, len(rows), size)]
     for other in others:
