@@ -77,7 +77,7 @@ class Export:
         return count
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Line:
     """One line of an import, checked."""
 
@@ -100,7 +100,7 @@ class Line:
         Raises:
             TypeError, ValueError: It is no JSON object, lacks a name or has one too many, or cannot be stored.
         """
-        line = json.loads(text, parse_constant=_refuse_constant)
+        line = _decode(text)
         if not isinstance(line, dict):
             raise TypeError(f"expected a JSON object, not {type(line).__name__}")
         missing = [name for name in ("namespace", "key", "value") if name not in line]
@@ -211,3 +211,6 @@ def _moment(line: dict[str, Any], name: str) -> float | None:
 
 def _refuse_constant(name: str) -> float:
     raise ValueError(f"it holds {name}, which JSON does not have")
+
+
+_decode = json.JSONDecoder(parse_constant=_refuse_constant).decode

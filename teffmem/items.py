@@ -81,7 +81,7 @@ class MemoryItem:
     thread: str | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)  # not frozen: that would triple the time it takes to make one
 class Record:
     """A memory as a backend keeps it.
 
@@ -129,7 +129,7 @@ class Record:
         return self.expires_at is None or now < self.expires_at
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)  # not frozen: that would triple the time it takes to make one
 class Draft:
     """A write that is asked for; with what is there already, it becomes a `Record`.
 
@@ -198,7 +198,7 @@ class Draft:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)  # not frozen: that would triple the time it takes to make one
 class Match:
     """A record that a search found.
 

@@ -13,7 +13,7 @@ lowest bit says whether it is weak.
 import re
 import threading
 import unicodedata
-from collections import Counter
+from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -93,10 +93,13 @@ def is_blank(text: str) -> bool:
 
 def analyse(text: str) -> Terms:
     """Return the terms of a text that is to be found by its words."""
-    counts = Counter(_terms(text))
-    length = sum([count for term, count in counts.items() if not term & _WEAK])
-    packed = [term << _COUNT_BITS | (min(_MAX_COUNT, count)) for term, count in counts.items()]
-    return Terms(np.array(packed, dtype=np.uint64), length)
+    counts: dict[int, int] = {}
+    length = 0
+    for term in _terms(text):
+        counts[term] = counts.get(term, 0) + 1
+        length += not term & _WEAK
+    packed = [(term << _COUNT_BITS) | (min(_MAX_COUNT, count)) for term, count in counts.items()]
+    return Terms(np.frombuffer(array("Q", packed), np.uint64), length)
 
 
 def query_terms(text: str) -> NDArray[np.uint64]:

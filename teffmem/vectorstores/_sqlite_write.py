@@ -21,23 +21,24 @@ Doomed = tuple[int, int, int]
 """Of a record that is to go: its id, its scope's id, its stamp."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Prepared:
-    """A draft with all that can be worked out before the transaction begins."""
+    """A draft with all that can be worked out before the transaction begins; ``now`` is the moment of the call."""
 
     draft: Draft
+    now: float
     value: str
     length: int
     terms: bytes
     vector: bytes | None
 
     @classmethod
-    def of(cls, draft: Draft) -> Self:
+    def of(cls, draft: Draft, now: float) -> Self:
         """Analyse the draft's words and encode its value and vector."""
         is_analysed = draft.indexed and not draft.same_text
         terms = analyse((draft.value["text"] if draft.text is None else draft.text) if is_analysed else "")
         vector = None if draft.vector is None else draft.vector.tobytes()
-        return cls(draft, _encode(draft.value), terms.length, terms.packed.tobytes(), vector)
+        return cls(draft, now, _encode(draft.value), terms.length, terms.packed.tobytes(), vector)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,28 +80,31 @@ class Transaction:
     @property
     def connection(self) -> sqlite3.Connection:
         """The connection, everything that was put written."""
-        self._changes.write(self._connection)
-        self._changes = _Changes()
-        self._unwritten.clear()
+        if self._unwritten:
+            self._changes.write(self._connection)
+            self._changes = _Changes()
+            self._unwritten.clear()
         return self._connection
 
-    def put(self, prepared: Sequence[Prepared], now: float) -> list[Record | None]:
-        """Write drafts, each (namespace, key) once."""
+    def put(self, prepared: Sequence[Prepared]) -> list[Record | None]:
+        """Write drafts, in order."""
         keys: dict[Namespace, list[str]] = defaultdict(list)
         for one in prepared:
             keys[one.draft.namespace].append(one.draft.key)
-        names = [(namespace, key) for namespace, of in keys.items() for key in of]
-        connection = self._connection if self._unwritten.isdisjoint(names) else self.connection
+        connection = self.connection
         standing = {namespace: self._standing(connection, namespace, of) for namespace, of in keys.items()}
-        self._unwritten.update(names)
-        return [self._put(one, standing[one.draft.namespace], now) for one in prepared]
+        return [self._put(one, standing[one.draft.namespace]) for one in prepared]
 
-    def _put(self, prepared: Prepared, standing: _Standing, now: float) -> Record | None:
-        draft, changes = prepared.draft, self._changes
+    def _put(self, prepared: Prepared, standing: _Standing) -> Record | None:
+        draft = prepared.draft
+        name = (draft.namespace, draft.key)
+        if name in self._unwritten:
+            standing |= self._standing(self.connection, draft.namespace, [draft.key])
+        changes = self._changes
         scopes = self._lineage(draft.namespace)
         id_, previous = standing.get(draft.key, (0, None))
-        stamp = self._next(now)
-        record = draft.over(previous, stamp=stamp, now=now)
+        stamp = self._next(prepared.now)
+        record = draft.over(previous, stamp=stamp, now=prepared.now)
         if record is None:
             return None
         if previous is None:
@@ -114,6 +118,7 @@ class Transaction:
         elif not draft.same_text:
             thread = thread_number(record)
             changes.searchable.append((id_, thread, prepared.length, prepared.terms, prepared.vector))
+        self._unwritten.add(name)
         for scope in scopes:
             self._changed[scope] = stamp
         return record

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -93,10 +93,7 @@ class SQLiteVectorStore:
         for draft in drafts:
             if self._dim is not None and draft.vector is not None and len(draft.vector) != self._dim:
                 raise ValueError(f"a vector of {len(draft.vector)} numbers in a store of dim={self._dim}")
-        return await self._write(
-            lambda: [Prepared.of(draft) for draft in drafts],
-            lambda transaction, prepared: transaction.put(prepared, now),
-        )
+        return await self._write(lambda: [Prepared.of(draft, now) for draft in drafts], Transaction.put)
 
     async def get(self, namespace: Namespace, keys: Sequence[str], now: float) -> list[Record | None]:
         """Return live records by key; see `VectorStore.get`."""
@@ -306,7 +303,7 @@ def _commit(connection: sqlite3.Connection, batch: list[_Write]) -> list[Any]:
         prepared = [write.prepare() for write in batch]
         connection.execute("BEGIN IMMEDIATE")
         transaction = Transaction(connection)
-        outcomes = [write.apply(transaction, of) for write, of in zip(batch, prepared, strict=True)]
+        outcomes = _apply(transaction, batch, prepared)
         transaction.finish()
         connection.execute("COMMIT")
     except Exception as error:  # noqa: BLE001 - handed to whoever asked for the write
@@ -315,6 +312,19 @@ def _commit(connection: sqlite3.Connection, batch: list[_Write]) -> list[Any]:
         if len(batch) == 1:
             return [error]
         return [outcome for write in batch for outcome in _commit(connection, [write])]
+    return outcomes
+
+
+def _apply(transaction: Transaction, batch: list[_Write], prepared: list[Any]) -> list[Any]:
+    """Apply writes in order; puts that follow each other as one, which looks up once what they go over."""
+    outcomes: list[Any] = []
+    for is_put, run in groupby(zip(batch, prepared, strict=True), lambda pair: pair[0].apply is Transaction.put):
+        writes = list(run)
+        if is_put:
+            records = iter(transaction.put([one for _, of in writes for one in of]))
+            outcomes += [list(islice(records, len(of))) for _, of in writes]
+        else:
+            outcomes += [write.apply(transaction, of) for write, of in writes]
     return outcomes
 
 
