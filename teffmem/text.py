@@ -16,7 +16,6 @@ import unicodedata
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from hashlib import blake2b
 
 import numpy as np
@@ -53,6 +52,7 @@ _OPTIONAL_MARKS = re.compile(
 _MARKS_IN_A_ROW = re.compile(r"(?:[^\w\s]|[\uff9e\uff9f]){30}")
 _BARRED = str.maketrans({"ı": "i", "ł": "l", "ø": "o", "đ": "d", "ħ": "h", "ŧ": "t", "æ": "ae", "œ": "oe"})
 _LONGEST_STEMMED = 64
+_MOST_KNOWN = 1 << 16
 
 _INVISIBLE = frozenset(("Zs", "Zl", "Zp", "Cc", "Cf", "Cs"))
 _IGNORED = re.compile(  # invisible too, whatever Unicode calls it; inside a word, it does not part it
@@ -128,16 +128,24 @@ def _is_visible(char: str) -> bool:
 
 def _terms(text: str) -> Iterator[int]:
     """Return the hash of each word and symbol of a text."""
-    words = _words(text)
-    longest = max(map(len, words), default=0)
-    return map(_term if longest <= _LONGEST_STEMMED else _term.__wrapped__, words)
+    return map(_known_terms.__getitem__, _words(text))
 
 
-@lru_cache(maxsize=1 << 16)
-def _term(word: str) -> int:
-    stem = blake2b(_stem(word).encode("utf-8", "surrogatepass"), digest_size=7)
-    number = int.from_bytes(stem.digest(), "big")
-    return number | _WEAK if _is_weak(word) else number & ~_WEAK
+class _KnownTerms(dict[str, int]):
+    """The hashes of words that were met, by word."""
+
+    def __missing__(self, word: str) -> int:
+        stem = blake2b(_stem(word).encode("utf-8", "surrogatepass"), digest_size=7)
+        number = int.from_bytes(stem.digest(), "big")
+        term = number | _WEAK if _is_weak(word) else number & ~_WEAK
+        if len(self) >= _MOST_KNOWN:
+            self.clear()
+        if len(word) <= _LONGEST_STEMMED:
+            self[word] = term
+        return term
+
+
+_known_terms = _KnownTerms()
 
 
 def _words(text: str) -> list[str]:
