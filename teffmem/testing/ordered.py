@@ -10,7 +10,7 @@ from teffmem.testing._drafts import HOME, NOW, OrderedStore, condition, draft, f
 __all__ = ["OrderedContract"]
 
 
-def keys(records: list[Record]) -> list[str]:
+def _keys(records: list[Record]) -> list[str]:
     return [record.key for record in records]
 
 
@@ -30,19 +30,19 @@ class OrderedContract:
         """A write, of something new or over something, makes a record the newest; reading and deleting do not."""
         await put(store, draft("a"), draft("b"), draft("c", at=(*HOME, "work")), draft("x", at=("else",)))
         await put(store, draft("a", "again"))
-        assert keys(await store.newest(here(), 10)) == ["a", "c", "b"]
+        assert _keys(await store.newest(here(), 10)) == ["a", "c", "b"]
         await store.touch([record for record in [await one(store, "b")] if record], NOW)
         await store.delete(HOME, ["a"], NOW)
-        assert keys(await store.newest(here(), 10)) == ["c", "b"]
-        assert keys(await store.newest(here(()), 10)) == ["x", "c", "b"]
-        assert keys(await store.newest(here(recursive=False), 10)) == ["b"]
+        assert _keys(await store.newest(here(), 10)) == ["c", "b"]
+        assert _keys(await store.newest(here(()), 10)) == ["x", "c", "b"]
+        assert _keys(await store.newest(here(recursive=False), 10)) == ["b"]
 
     async def test_order_is_of_writes_not_of_clocks(self, store: OrderedStore) -> None:
         """When the clock stands or goes back, the later write is still the newer; given times do not move a record."""
         for key, now in (("a", NOW), ("b", NOW), ("c", NOW - 1000), ("d", 5.0)):
             await put(store, draft(key, now=now, created_at=1.0, place=3))
-        assert keys(await store.newest(here(), 10)) == ["d", "c", "b", "a"]
-        assert keys(await store.oldest(here(), 10)) == ["a", "b", "c", "d"]
+        assert _keys(await store.newest(here(), 10)) == ["d", "c", "b", "a"]
+        assert _keys(await store.oldest(here(), 10)) == ["a", "b", "c", "d"]
 
     async def test_records_are_whole(self, store: OrderedStore) -> None:
         """Both walks return what `get` returns, unindexed records included."""
@@ -65,17 +65,17 @@ class OrderedContract:
         await put(store, *(draft(f"k{i}", value={"text": "tea", "n": i % 10}) for i in range(200)))
         await put(store, *many(100, "tea", (*HOME, "old"), ttl=1.0))
         selection = here(now=NOW + 1, condition=condition(n=3))
-        assert keys(await store.newest(selection, 5)) == ["k193", "k183", "k173", "k163", "k153"]
-        assert keys(await store.newest(selection, 5, offset=18)) == ["k13", "k3"]
-        assert keys(await store.oldest(selection, 3)) == ["k3", "k13", "k23"]
-        assert keys(await store.newest(here(now=NOW + 1), 1)) == ["k199"]
+        assert _keys(await store.newest(selection, 5)) == ["k193", "k183", "k173", "k163", "k153"]
+        assert _keys(await store.newest(selection, 5, offset=18)) == ["k13", "k3"]
+        assert _keys(await store.oldest(selection, 3)) == ["k3", "k13", "k23"]
+        assert _keys(await store.newest(here(now=NOW + 1), 1)) == ["k199"]
 
     async def test_pages_make_up_the_whole_list(self, store: OrderedStore) -> None:
         """Pages by offset, whatever their size, are the one long list cut up."""
         await put(store, *many(43, "tea", HOME))
-        whole = keys(await store.newest(here(), 1000))
+        whole = _keys(await store.newest(here(), 1000))
         for size in (1, 7, 43):
-            pages = [keys(await store.newest(here(), size, offset=at)) for at in range(0, 43, size)]
+            pages = [_keys(await store.newest(here(), size, offset=at)) for at in range(0, 43, size)]
             assert sum(pages, []) == whole  # noqa: RUF017
 
     async def test_a_walk_visits_everything(self, store: OrderedStore) -> None:
@@ -83,7 +83,7 @@ class OrderedContract:
         await put(store, *many(101, "tea", HOME))
         for size in (1, 10, 500):
             seen = await walked(store, size)
-            assert keys(seen) == [f"k{i}" for i in range(101)]
+            assert _keys(seen) == [f"k{i}" for i in range(101)]
             assert [record.stamp for record in seen] == sorted(record.stamp for record in seen)
 
     async def test_a_walk_stands_changes(self, store: OrderedStore) -> None:
@@ -94,14 +94,14 @@ class OrderedContract:
         seen: list[Record] = []
         while page := await store.oldest(here(), 7, after=seen[-1].stamp if seen else 0):
             seen += page
-            visited = set(keys(seen))
+            visited = set(_keys(seen))
             for key in (f"k{chance.randrange(60)}" for _ in range(2)):
                 if chance.random() < 0.5 and key not in visited:
                     deleted |= {key} if await store.delete(HOME, [key], NOW) else set()
                 elif key not in deleted and len(rewritten) < 20:
                     await put(store, draft(key, "tea again"))
                     rewritten.add(key)
-        assert set(keys(seen)) == {f"k{i}" for i in range(60)} - deleted
+        assert set(_keys(seen)) == {f"k{i}" for i in range(60)} - deleted
         last = {record.key: record.value["text"] for record in seen}
         assert {key for key, text in last.items() if text == "tea again"} == rewritten - deleted
 
@@ -116,7 +116,7 @@ class OrderedContract:
         writing = asyncio.gather(*(write(task) for task in range(4)))
         seen = await walked(store, 20)
         await writing
-        assert {f"k{i}" for i in range(200)} <= set(keys(seen))
+        assert {f"k{i}" for i in range(200)} <= set(_keys(seen))
         assert len(await store.newest(here(), 1000)) == 280
         assert len(set(names(await store.newest(here(), 1000)))) == 280
 

@@ -309,6 +309,7 @@ class RankedContract:
         assert await store.rank(here(), ask("tea"), 5, offset=5) == []
         assert await store.rank(here(), ask("", "lexical"), 5) == []
         assert await store.rank(here(), ask("unheard", "lexical"), 5) == []
+        assert await store.rank(here(), ask("unheard", min_similarity=0.999, diversity=0.5), 5) == []
         assert len(await store.rank(here(), ask(""), 5)) == 5
         assert len(await store.rank(here(), ask("tea", vector=unit()), 5)) == 5
 

@@ -122,7 +122,7 @@ class _Scope:
             if ranking.tolerance:
                 self._correct(ranking, rows)
             rows = ranking.ordered(rows)[done:count]
-            if self._query.diversity and not done:
+            if self._query.diversity and not done and len(rows):
                 rows = self._diverse(ranking, rows)
             records = self._source.records(self._index.ids[rows])
             for row, id_ in zip(rows.tolist(), self._index.ids[rows].tolist(), strict=True):

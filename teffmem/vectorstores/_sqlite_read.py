@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from teffmem.errors import StoreError
 from teffmem.filters import match
 from teffmem.items import Record
 from teffmem.namespace import Namespace, decode, encode
@@ -54,7 +55,7 @@ def get(connection: sqlite3.Connection, namespace: Namespace, keys: Iterable[str
         return [None for _ in keys]
     query = f"{_RECORD} WHERE items.scope = ? AND items.key = ? AND {_LIVE}"
     rows = [connection.execute(query, (scope[0], key, now)).fetchone() for key in keys]
-    return [None if row is None else read(row) for row in rows]
+    return [None if row is None else _read_named(row) for row in rows]
 
 
 _LIVE = "(items.expires_at IS NULL OR items.expires_at > ?)"
@@ -170,7 +171,7 @@ class Source:
     def numbers(self, field: str) -> dict[int, float]:
         cursor = self._connection.execute(
             "SELECT listing.item, min(max(field.atom, 0), 1) FROM listing JOIN items ON items.id = listing.item, "
-            "json_each(items.value) AS field "
+            "json_each(CASE WHEN json_valid(items.value) THEN items.value END) AS field "
             "WHERE listing.scope = ? AND field.key = ? AND field.type IN ('integer', 'real')",
             (self._scope, field),
         )
@@ -207,6 +208,19 @@ def read_one(row: Row) -> Record | None:
     except ValueError as error:
         logger.warning("item %d of this store is damaged and was left out: %s", row[0], type(error).__name__)
         return None
+
+
+def _read_named(row: Row) -> Record:
+    """Return the record of a row that was asked for by its key.
+
+    Raises:
+        StoreError: It is damaged; the message has its id and key.
+    """
+    try:
+        return read(row)
+    except ValueError:
+        damaged = f"item {row[0]} of this store, {row[2]!r}, is damaged; put it anew or delete it"
+        raise StoreError(damaged) from None  # the cause would carry the text
 
 
 @lru_cache(maxsize=4096)

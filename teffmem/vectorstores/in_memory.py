@@ -224,7 +224,8 @@ class InMemoryVectorStore:
             row = entry.row
         else:
             row = None if text is None else IndexRow.of(record, text)
-        new = _Entry(id_, replace(record, value={}), json.dumps(record.value), row)
+        held = replace(record, value={}, vector=_own(record.vector))
+        new = _Entry(id_, held, json.dumps(record.value), row)
         for namespace in lineage(record.namespace):
             scope = self._scopes.setdefault(namespace, _Scope({}))
             scope.entries.pop(id_, None)
@@ -312,6 +313,15 @@ class _Source:
 
 def _record(entry: _Entry) -> Record:
     return replace(entry.record, value=json.loads(entry.value))
+
+
+def _own(vector: Vector | None) -> Vector | None:
+    """Return a copy that nobody can change, so that it can be shown to callers."""
+    if vector is None or not vector.flags.writeable:
+        return vector
+    copy = vector.copy()
+    copy.setflags(write=False)
+    return copy
 
 
 def _vector(entry: _Entry) -> Vector:

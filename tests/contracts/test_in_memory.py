@@ -16,3 +16,13 @@ class TestInMemory(VectorStoreContract, OrderedContract, RankedContract):
         store = InMemoryVectorStore()
         yield store
         await store.aclose()
+
+
+class TestInMemoryWithoutBudget(VectorStoreContract, RankedContract):
+    """The same where no index may stay in memory."""
+
+    @pytest.fixture
+    async def store(self) -> AsyncIterator[InMemoryVectorStore]:
+        store = InMemoryVectorStore(budget=0)
+        yield store
+        await store.aclose()

@@ -1,4 +1,4 @@
-"""The default backend keeps the contract in a file."""
+"""The default backend keeps the contract in a file, whatever its budget of memory, and without a file."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -31,3 +31,13 @@ class TestSQLite(VectorStoreContract, OrderedContract, RankedContract, DurableCo
         yield reopen
         for store in opened:
             await store.aclose()
+
+
+class TestSQLiteWithoutBudget(VectorStoreContract, RankedContract):
+    """The same where every scope is larger than the memory it may take, and is searched through the file."""
+
+    @pytest.fixture
+    async def store(self, tmp_path: Path) -> AsyncIterator[SQLiteVectorStore]:
+        store = SQLiteVectorStore(tmp_path / "memory.db", budget=0)
+        yield store
+        await store.aclose()
