@@ -165,8 +165,7 @@ class _Memory:
             EmbedderMismatchError: The store's vectors come from another embedder.
         """
         selection = self._selection(namespace, filter)
-        check_count("k", k)
-        check_count("offset", offset)
+        k, offset = check_count("k", k), check_count("offset", offset)
         if query is not None and not isinstance(query, str):
             raise TypeError(f"query is a string or None, not {type(query).__name__}")
         asked = Question.of(
@@ -227,8 +226,7 @@ class _Memory:
         what is below.
         """
         selection = self._selection(namespace, None, recursive=recursive)
-        check_count("limit", limit)
-        check_count("offset", offset)
+        limit, offset = check_count("limit", limit), check_count("offset", offset)
         async with self._engine.call():
             found = await self._engine.ordered().newest(selection, limit, offset=offset)
             return [record.key for record in found]
@@ -252,8 +250,7 @@ class _Memory:
             offset: How many of the first to leave out.
         """
         begin, end = check(prefix), () if suffix is None else check(suffix)
-        check_count("limit", limit)
-        check_count("offset", offset)
+        limit, offset = check_count("limit", limit), check_count("offset", offset)
         depth = None if max_depth is None else check_count("max_depth", max_depth)
         literal = begin[: begin.index("*")] if "*" in begin else begin
         async with self._engine.call():
