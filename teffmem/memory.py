@@ -179,9 +179,7 @@ class _Memory:
             diversity=diversity,
             explain=explain,
         )
-        lacking = asked.needs_embedder()
-        if lacking and self._engine.given_embedder is None:
-            raise UnsupportedError(f"{lacking} needs vectors, and this memory was opened without an embedder")
+        self._admit(asked)
         async with self._engine.call():
             if not k:
                 return []
@@ -414,6 +412,14 @@ class _Memory:
         (vector,) = await self._engine.embed([draft.value["text"]])
         return replace(draft, vector=vector, same_text=False)
 
+    def _admit(self, asked: Question) -> None:
+        """Refuse what this backend, or a memory without an embedder, cannot compute."""
+        store = self._engine.store
+        if not isinstance(store, Ranked) and (lacking := asked.needs_ranked()):
+            raise UnsupportedError(f"{lacking} needs a lexical leg, which {type(store).__name__} does not have")
+        if self._engine.given_embedder is None and (lacking := asked.needs_embedder()):
+            raise UnsupportedError(f"{lacking} needs vectors, and this memory was opened without an embedder")
+
     async def _find(
         self, selection: Selection, query: str, asked: Question, k: int, offset: int
     ) -> builtins.list[Match]:
@@ -423,8 +429,6 @@ class _Memory:
             mode: ranking.Mode = "lexical" if vector is None else "semantic" if asked.mode == "semantic" else "hybrid"
             given = asked.query(mode, query_terms(query), vector, engine.similarity_range)
             return await engine.store.rank(selection, given, k, offset=offset)
-        if lacking := asked.needs_ranked():
-            raise UnsupportedError(f"{lacking} needs a lexical leg, which {type(engine.store).__name__} does not have")
         if vector is None:
             return []
         found = await engine.store.similar(selection, vector, k, offset=offset)

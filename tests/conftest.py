@@ -10,7 +10,7 @@ from hypothesis import settings
 
 from teffmem import MemoryStore
 from tests.engines import NEEDS
-from tests.memories import BACKENDS, OpenMemory, Opener
+from tests.memories import BACKENDS, Opener, OpenMemory
 
 pytest.register_assert_rewrite("teffmem.testing")
 
