@@ -12,8 +12,6 @@ from teffmem import MemoryStore
 from tests.engines import NEEDS
 from tests.memories import BACKENDS, Opener, OpenMemory
 
-pytest.register_assert_rewrite("teffmem.testing")
-
 AnyReport = TypeVar("AnyReport", pytest.TestReport, pytest.CollectReport)
 
 settings.register_profile("default", deadline=None)

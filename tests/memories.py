@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from teffmem import InMemoryVectorStore, MemoryStore, SQLiteVectorStore, VectorStore
-from tests.fakes import FakeEmbedder
+from teffmem.testing import FakeEmbedder
 
 BACKENDS = ("in_memory", "sqlite")
 NOT_GIVEN: Any = object()

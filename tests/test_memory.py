@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from teffmem import KEEP, MemoryItem, MemoryStore, ProviderError
-from tests.fakes import FakeClock, FakeEmbedder
+from teffmem.testing import FakeClock, FakeEmbedder
+from tests.fakes import embedded
 from tests.memories import OpenMemory
 
 NS = ("users", "u1")
@@ -78,7 +79,7 @@ async def test_text_is_indexed_instead_of_the_values_own(open_memory: OpenMemory
     memory = open_memory(embedder)
     item = await memory.put(NS, "k", {"n": 1}, text="likes tea")
     await memory.put(NS, "k2", {"text": "plays chess"}, text="eats rice")
-    assert (item.value, embedder.texts) == ({"n": 1}, ["likes tea", "eats rice"])
+    assert (item.value, embedded(embedder)) == ({"n": 1}, ["likes tea", "eats rice"])
     assert keys(await memory.search(NS, query="tea", mode="lexical")) == ["k"]
     assert keys(await memory.search(NS, query="chess", mode="lexical")) == []
 
@@ -126,7 +127,7 @@ async def test_an_argument_that_cannot_be_is_refused(
     before = await memory.put(NS, "k", {"text": "likes tea"})
     with pytest.raises(error):
         await memory.put(NS, "k", {"text": "new"}, **options)
-    assert (await memory.get(NS, "k"), embedder.texts) == (before, ["likes tea"])
+    assert (await memory.get(NS, "k"), embedded(embedder)) == (before, ["likes tea"])
 
 
 @pytest.mark.parametrize(("key", "error"), [("", ValueError), ("a\x00", ValueError), (5, TypeError), (None, TypeError)])
@@ -175,7 +176,7 @@ async def test_the_last_of_a_key_that_comes_twice_wins(open_memory: OpenMemory) 
         [(NS, "k", {"text": "old"}), (NS, "o", {"text": "other"}), (NS, "k", {"text": "new"})]
     )
     assert (first, last.value, other.key) == (last, {"text": "new"}, "o")
-    assert sorted(embedder.texts) == ["new", "other"]
+    assert sorted(embedded(embedder)) == ["new", "other"]
     assert await memory.count() == 2
 
 
@@ -249,7 +250,7 @@ async def test_update_merges_and_keeps_what_it_does_not_change(open_memory: Open
     assert item == MemoryItem(
         "k", {"text": "likes tea", "n": 2, "gone": None, "new": [1]}, NS, 1000.0, 1010.0, 1100.0, thread="chat"
     )
-    assert (await memory.get(NS, "k"), embedder.texts) == (item, ["likes tea"])
+    assert (await memory.get(NS, "k"), embedded(embedder)) == (item, ["likes tea"])
     assert keys(await memory.search(NS, query="tea", mode="semantic")) == ["k"]
 
 
@@ -259,7 +260,7 @@ async def test_update_embeds_a_text_that_changed(open_memory: OpenMemory) -> Non
     memory = open_memory(embedder)
     await memory.put(NS, "k", {"text": "likes tea"})
     await memory.update(NS, "k", {"text": "plays chess"})
-    assert embedder.texts == ["likes tea", "plays chess"]
+    assert embedded(embedder) == ["likes tea", "plays chess"]
     assert await memory.search(NS, query="tea", mode="lexical") == []
     (found,) = await memory.search(NS, query="plays chess")
     assert found.scores["semantic"] == pytest.approx(1, abs=1e-3)
@@ -271,7 +272,7 @@ async def test_update_leaves_a_text_of_its_own(open_memory: OpenMemory) -> None:
     memory = open_memory(embedder)
     await memory.put(NS, "k", {"text": "likes tea"}, text="eats rice")
     item = await memory.update(NS, "k", {"text": "plays chess"})
-    assert (item and item.value, embedder.texts) == ({"text": "plays chess"}, ["eats rice"])
+    assert (item and item.value, embedded(embedder)) == ({"text": "plays chess"}, ["eats rice"])
     assert keys(await memory.search(NS, query="rice", mode="lexical")) == ["k"]
     assert await memory.search(NS, query="chess", mode="lexical") == []
 

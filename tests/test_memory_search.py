@@ -7,7 +7,8 @@ import pytest
 
 from teffmem import FilterError, MemoryItem, MemoryStore, UnsupportedError, VectorStore
 from teffmem.items import Vector
-from tests.fakes import FakeClock, FakeEmbedder, TableEmbedder
+from teffmem.testing import FakeClock, FakeEmbedder
+from tests.fakes import TableEmbedder
 from tests.memories import OpenMemory
 
 NS = ("users", "u1")
