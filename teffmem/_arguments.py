@@ -1,6 +1,6 @@
 """What a caller may pass for a count, a duration, a share: checked once, here, before anything happens."""
 
-import math
+import sys
 from datetime import datetime, timedelta
 
 from teffmem.items import Default, Value, json_object
@@ -19,8 +19,11 @@ __all__ = [
 ]
 
 
+_EVERYTHING = 2**61  # more than any store holds, and two of them still fit a machine's integer
+
+
 def check_count(name: str, count: object) -> int:
-    """Return a number of things: an integer from 0 (k, limit, offset).
+    """Return a number of things: an integer from 0 (k, limit, offset); one beyond any store's size is cut to that.
 
     Raises:
         TypeError: It is no integer, or a bool.
@@ -30,7 +33,7 @@ def check_count(name: str, count: object) -> int:
         raise TypeError(f"{name} is a whole number, not {count!r} of type {type(count).__name__}")
     if count < 0:
         raise ValueError(f"{name} is 0 or more, not {count}")
-    return count
+    return min(int(count), _EVERYTHING)
 
 
 def check_keys(keys: object) -> list[str]:
@@ -88,9 +91,14 @@ def duration(name: str, given: object) -> float:
     seconds = given.total_seconds() if isinstance(given, timedelta) else given
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         raise TypeError(f"{name} is a number of seconds or a timedelta, not {type(given).__name__}")
-    if not (seconds > 0 and math.isfinite(seconds)):
+    if not (seconds > 0 and _is_finite(seconds)):
         raise ValueError(f"{name} is above 0 seconds and finite, not {given!r}")
     return float(seconds)
+
+
+def _is_finite(number: float) -> bool:
+    """Tell whether a float can hold a number: an integer may be beyond it."""
+    return abs(number) <= sys.float_info.max
 
 
 def lifetime(ttl: object, default: float | None) -> float | None:
@@ -108,6 +116,6 @@ def moment(name: str, given: object) -> float:
         return given.timestamp()
     if isinstance(given, bool) or not isinstance(given, int | float):
         raise TypeError(f"{name} is a number of Unix seconds or an aware datetime, not {type(given).__name__}")
-    if not math.isfinite(given):
+    if not _is_finite(given):
         raise ValueError(f"{name} is finite, not {given!r}")
     return float(given)

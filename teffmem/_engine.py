@@ -49,7 +49,7 @@ class Engine:
         self.owns_embedder = False
         self._embedder = None if embedder is None else BatchingEmbedder(embedder)
         self._clock = clock
-        self._claimed: str | None = None
+        self._stored: str | None = None
         self._claiming = asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._in_flight = 0
@@ -94,15 +94,19 @@ class Engine:
         Raises:
             EmbedderMismatchError: The store belongs to another embedder.
         """
-        if self._embedder is None or not texts:
-            await self._claim_if_known()
+        self._compare()
+        if not texts:
+            await self._check()
+            return []
+        if self._embedder is None:
+            await self._claim()
             return [None for _ in texts]
         if len(texts) == 1:  # by the way on which concurrent puts are coalesced
             vectors = [await self._embedder.embed(texts[0])]
         else:
             pieces = [texts[start : start + _BATCH] for start in range(0, len(texts), _BATCH)]
             vectors = [vector for piece in pieces for vector in await self._embedder.embed_many(piece)]
-        await self._claim(self._fingerprint())
+        await self._claim()  # only now: a store is an embedder's once it has vectors to keep
         return [_unit(vector) for vector in vectors]
 
     async def embed_query(self, text: str) -> Vector | None:
@@ -111,13 +115,13 @@ class Engine:
         Raises:
             EmbedderMismatchError: The store belongs to another embedder.
         """
-        await self._claim_if_known()
+        await self._check()
         if self._embedder is None:
             return None
         vector = await self._embedder.embed_query(text)
         if vector is None:
             return None
-        await self._claim(self._fingerprint())
+        await self._check()  # an embedder may be known by its answer alone
         return _unit(vector)
 
     async def touch(self, records: Sequence[R], now: float) -> list[R]:
@@ -150,19 +154,24 @@ class Engine:
         dim = self._embedder.dim
         return self._embedder.fingerprint or (None if dim is None else f"dim={dim}")
 
-    async def _claim_if_known(self) -> None:
-        fingerprint = self._fingerprint()
-        if fingerprint is not None:
-            await self._claim(fingerprint)
+    async def _check(self) -> None:
+        """Refuse a store that belongs to another embedder, as far as this one is known."""
+        if self._stored is None:
+            self._stored = await self.store.fingerprint()
+        self._compare()
 
-    async def _claim(self, fingerprint: str | None) -> None:
-        if fingerprint is None or fingerprint == self._claimed:
-            return
-        async with self._claiming:
-            stored = fingerprint if fingerprint == self._claimed else await self.store.claim(fingerprint)
-        if stored != fingerprint:
-            raise EmbedderMismatchError(stored, fingerprint)
-        self._claimed = fingerprint
+    async def _claim(self) -> None:
+        """Make the store this embedder's, or refuse another's."""
+        fingerprint = self._fingerprint()
+        if self._stored is None and fingerprint is not None:
+            async with self._claiming:
+                self._stored = self._stored or await self.store.claim(fingerprint)
+        self._compare()
+
+    def _compare(self) -> None:
+        given = self._fingerprint()
+        if self._stored is not None and given is not None and self._stored != given:
+            raise EmbedderMismatchError(self._stored, given)
 
 
 def _unit(vector: Vector) -> Vector:

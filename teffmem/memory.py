@@ -167,8 +167,7 @@ class _Memory:
             EmbedderMismatchError: The store's vectors come from another embedder.
         """
         selection = self._selection(namespace, filter)
-        check_count("k", k)
-        check_count("offset", offset)
+        k, offset = check_count("k", k), check_count("offset", offset)
         if query is not None and not isinstance(query, str):
             raise TypeError(f"query is a string or None, not {type(query).__name__}")
         asked = Question.of(
@@ -182,9 +181,7 @@ class _Memory:
             diversity=diversity,
             explain=explain,
         )
-        lacking = asked.needs_embedder()
-        if lacking and self._engine.given_embedder is None:
-            raise UnsupportedError(f"{lacking} needs vectors, and this memory was opened without an embedder")
+        self._admit(asked)
         with self._engine.call():
             if not k:
                 return []
@@ -229,8 +226,7 @@ class _Memory:
         what is below.
         """
         selection = self._selection(namespace, None, recursive=recursive)
-        check_count("limit", limit)
-        check_count("offset", offset)
+        limit, offset = check_count("limit", limit), check_count("offset", offset)
         with self._engine.call():
             found = await self._engine.ordered().newest(selection, limit, offset=offset)
             return [record.key for record in found]
@@ -254,8 +250,7 @@ class _Memory:
             offset: How many of the first to leave out.
         """
         begin, end = check(prefix), () if suffix is None else check(suffix)
-        check_count("limit", limit)
-        check_count("offset", offset)
+        limit, offset = check_count("limit", limit), check_count("offset", offset)
         depth = None if max_depth is None else check_count("max_depth", max_depth)
         literal = begin[: begin.index("*")] if "*" in begin else begin
         with self._engine.call():
@@ -417,6 +412,14 @@ class _Memory:
         (vector,) = await self._engine.embed([draft.value["text"]])
         return replace(draft, vector=vector, same_text=False)
 
+    def _admit(self, asked: Question) -> None:
+        """Refuse what this backend, or a memory without an embedder, cannot compute."""
+        if self._engine.ranked is None and (lacking := asked.needs_ranked()):
+            backend = type(self._engine.store).__name__
+            raise UnsupportedError(f"{lacking} needs a lexical leg, which {backend} does not have")
+        if self._engine.given_embedder is None and (lacking := asked.needs_embedder()):
+            raise UnsupportedError(f"{lacking} needs vectors, and this memory was opened without an embedder")
+
     async def _find(
         self, selection: Selection, query: str, asked: Question, k: int, offset: int
     ) -> builtins.list[Match]:
@@ -427,8 +430,6 @@ class _Memory:
             terms = query_terms(query) if mode != "semantic" else _NO_TERMS
             given = asked.query(mode, terms, vector, engine.similarity_range)
             return await engine.ranked.rank(selection, given, k, offset=offset)
-        if lacking := asked.needs_ranked():
-            raise UnsupportedError(f"{lacking} needs a lexical leg, which {type(engine.store).__name__} does not have")
         if vector is None:
             return []
         found = await engine.store.similar(selection, vector, k, offset=offset)

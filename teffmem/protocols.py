@@ -120,6 +120,10 @@ class VectorStore(Protocol):
         """Return the namespaces at and below ``top`` that hold a live record of their own, in code point order."""
         ...
 
+    async def fingerprint(self) -> str | None:
+        """Return the fingerprint of the embedder this store belongs to; None as long as it has none."""
+        ...
+
     async def claim(self, fingerprint: str) -> str:
         """Return the fingerprint of the embedder this store belongs to; a store without one takes this."""
         ...

@@ -1,15 +1,16 @@
 """What holds for every test: reproducible examples in CI, and no engine that is silently absent there."""
 
 import os
-from collections.abc import Generator
+from collections.abc import AsyncIterator, Generator
+from pathlib import Path
 from typing import TypeVar
 
 import pytest
 from hypothesis import settings
 
+from teffmem import MemoryStore
 from tests.engines import NEEDS
-
-pytest.register_assert_rewrite("teffmem.testing")
+from tests.memories import BACKENDS, Opener, OpenMemory
 
 AnyReport = TypeVar("AnyReport", pytest.TestReport, pytest.CollectReport)
 
@@ -37,3 +38,17 @@ def _none_absent(report: AnyReport) -> AnyReport:
             report.outcome = "failed"
             report.longrepr = f"{path}:{line}: {reason.removeprefix('Skipped: ')}; in CI nothing may be absent"
     return report
+
+
+@pytest.fixture(params=BACKENDS)
+async def open_memory(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[OpenMemory]:
+    """Open memories over each core backend in turn."""
+    opener = Opener(request.param, tmp_path)
+    yield opener
+    await opener.aclose()
+
+
+@pytest.fixture
+def memory(open_memory: OpenMemory) -> MemoryStore:
+    """Return an empty memory with a `FakeEmbedder`."""
+    return open_memory()

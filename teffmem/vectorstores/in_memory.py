@@ -177,6 +177,10 @@ class InMemoryVectorStore:
 
         return await self._run(namespaces)
 
+    async def fingerprint(self) -> str | None:
+        """Return the fingerprint in force; see `VectorStore.fingerprint`."""
+        return await self._run(lambda: self._fingerprint)
+
     async def claim(self, fingerprint: str) -> str:
         """Return the fingerprint in force; see `VectorStore.claim`."""
 

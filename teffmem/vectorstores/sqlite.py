@@ -208,11 +208,15 @@ class SQLiteVectorStore:
         """Return the namespaces that hold something; see `VectorStore.namespaces`."""
         return await self._read(lambda connection: reading.live_namespaces(connection, top, now))
 
+    async def fingerprint(self) -> str | None:
+        """Return the fingerprint in force; see `VectorStore.fingerprint`."""
+        found = await self._read(lambda connection: connection.execute(_FINGERPRINT).fetchone())
+        return None if found is None else str(found[0])
+
     async def claim(self, fingerprint: str) -> str:
         """Return the fingerprint in force; see `VectorStore.claim`."""
-        found = await self._read(lambda connection: connection.execute(_FINGERPRINT).fetchone())
-        if found is not None:
-            return str(found[0])
+        if (found := await self.fingerprint()) is not None:
+            return found
 
         def claim(transaction: Transaction, _: None) -> str:
             transaction.connection.execute("INSERT OR IGNORE INTO meta VALUES ('fingerprint', ?)", (fingerprint,))
