@@ -27,7 +27,7 @@ def suite(tmp_path: Path) -> Path:
     """A test suite of another project with our conftest, in which everything is skipped."""
     tests = tmp_path / "tests"
     tests.mkdir()
-    for name in ("__init__.py", "conftest.py", "engines.py"):
+    for name in ("__init__.py", "conftest.py", "engines.py", "memories.py"):
         (tests / name).write_text((ROOT / "tests" / name).read_text())
     (tests / "test_skips.py").write_text(SKIPS)
     (tests / "test_module.py").write_text(SKIPPED_MODULE)
@@ -35,7 +35,7 @@ def suite(tmp_path: Path) -> Path:
 
 
 def run(suite: Path, **variables: str) -> str:
-    environment = {name: value for name, value in os.environ.items() if name not in ("CI", "PYTHONPATH")} | variables
+    environment = {name: value for name, value in os.environ.items() if name != "CI"} | variables
     command = [sys.executable, "-m", "pytest", "-ra", "-p", "no:cacheprovider", "--rootdir", str(suite), str(suite)]
     return subprocess.run(command, cwd=suite, env=environment, capture_output=True, text=True, check=False).stdout
 

@@ -17,6 +17,7 @@ from teffmem.namespace import Namespace, decode, encode
 from teffmem.protocols import Selection
 from teffmem.vectorstores._scope import NEVER, Rows
 from teffmem.vectorstores._search import Floats, Ids
+from teffmem.vectorstores._sqlite_filter import narrowing
 from teffmem.vectorstores._vectors import LARGE
 
 __all__ = ["Scope", "Source", "count", "find_scope", "get", "live_namespaces", "read", "read_one", "selected"]
@@ -70,10 +71,12 @@ def selected(
         return
     order = "DESC" if newest_first else "ASC"
     own = "" if selection.recursive else "AND items.scope = listing.scope"
+    fitting, parameters = narrowing(selection.condition)
     rows = connection.execute(
         f"{_RECORD} JOIN listing ON listing.item = items.id "
-        f"WHERE listing.scope = ? AND listing.stamp > ? AND {_LIVE} {own} ORDER BY listing.stamp {order}",
-        (scope[0], after, selection.now),
+        f"WHERE listing.scope = ? AND listing.stamp > ? AND {_LIVE} {own} AND {fitting} "
+        f"ORDER BY listing.stamp {order}",
+        (scope[0], after, selection.now, *parameters),
     )
     for row in rows:
         record = read_one(row)
@@ -145,9 +148,10 @@ class Source:
         return np.array([found.get(id_, -NEVER) for id_ in ids.tolist()], np.float64)
 
     def records(self, ids: Ids) -> dict[int, Record]:
-        query = f"{_RECORD} WHERE items.id IN (SELECT value FROM json_each(?)) AND {_LIVE}"
+        fitting, parameters = narrowing(self._selection.condition)
+        query = f"{_RECORD} WHERE items.id IN (SELECT value FROM json_each(?)) AND {_LIVE} AND {fitting}"
         found: dict[int, Record] = {}
-        for row in self._connection.execute(query, (_json(ids), self._selection.now)).fetchall():
+        for row in self._connection.execute(query, (_json(ids), self._selection.now, *parameters)).fetchall():
             record = read_one(row)
             if record is not None and self._admits(record):
                 found[row[0]] = record
