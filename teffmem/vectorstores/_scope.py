@@ -4,8 +4,8 @@ Rows stand in the order of their stamps. A record that changes leaves its row an
 that bringing an index up to date is: take out what went or changed, append what is new.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Self
 
@@ -105,6 +105,12 @@ def semantic_query(vector: Vector) -> Query:
     return Query(mode="semantic", terms=np.empty(0, np.uint64), vector=vector)
 
 
+def _joined(pieces: list[Rows]) -> Rows:
+    """Return pieces without vectors as one."""
+    names = ("ids", "expires", "updated", "threads", "places", "lengths", "sizes", "terms")
+    return Rows(*(np.concatenate([getattr(piece, name) for piece in pieces]) for name in names), None)
+
+
 class ScopeIndex:
     """The index of one scope. Not safe for several threads at once."""
 
@@ -158,10 +164,19 @@ class ScopeIndex:
             self._vectors.keep(kept)
         self._threads = self._range = None
 
-    def add(self, rows: Rows) -> None:
-        """Append records that have no row yet."""
-        if not len(rows.ids):
-            return
+    def add(self, pieces: Iterable[Rows]) -> None:
+        """Append records that have no row yet, in pieces of which only one is held with its vectors at a time."""
+        columns: list[Rows] = []
+        for piece in pieces:
+            self.has_vectors = self.has_vectors or piece.vectors is not None
+            if piece.vectors is not None and self.holds_vectors:
+                self._vectors = self._vectors or ScopeVectors(piece.vectors.shape[1])
+                self._vectors.add(piece.vectors)
+            columns.append(replace(piece, vectors=None))
+        if columns:
+            self._append(columns[0] if len(columns) == 1 else _joined(columns))
+
+    def _append(self, rows: Rows) -> None:
         first = len(self.ids)
         numbers = np.repeat(np.arange(first, first + len(rows.ids), dtype=np.int32), rows.sizes)
         order = np.argsort(rows.terms, kind="stable")
@@ -174,10 +189,6 @@ class ScopeIndex:
         self._thread_ids = np.concatenate((self._thread_ids, rows.threads))
         self._places = np.concatenate((self._places, rows.places))
         self._lengths = np.concatenate((self._lengths, rows.lengths))
-        self.has_vectors = self.has_vectors or rows.vectors is not None
-        if rows.vectors is not None and self.holds_vectors:
-            self._vectors = self._vectors or ScopeVectors(rows.vectors.shape[1])
-            self._vectors.add(rows.vectors)
         self._threads = self._range = None
 
     def evidence(self, query: Query) -> Evidence:

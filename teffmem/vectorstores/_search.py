@@ -72,8 +72,7 @@ def refresh(index: ScopeIndex, source: ScopeSource, now: float) -> None:
             index.remove(np.setdiff1d(index.ids, source.present()))
         if len(index):
             index.remove(source.written_since(index.seen))
-        for rows in source.rows_since(index.seen):
-            index.add(rows)
+        index.add(source.rows_since(index.seen))
         index.seen = source.changed
     if index.earliest_expiry <= now:
         due = index.expires <= now

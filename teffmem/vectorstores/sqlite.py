@@ -173,10 +173,12 @@ class SQLiteVectorStore:
                     return []
                 source = reading.Source(connection, scope, selection)
                 if held.owner != scope[0]:
-                    held.index, held.owner = ScopeIndex(holds_vectors=source.size() <= self._budget), scope[0]
+                    held.index = ScopeIndex(holds_vectors=source.size() <= self._budget)
                 elif held.index.nbytes > self._budget:
                     held.index.release_vectors()
+                held.owner = None  # until it is up to date: a refresh that fails leaves an index to begin anew
                 refresh(held.index, source, selection.now)
+                held.owner = scope[0]
                 self._indexes.measure(selection.namespace, held)
                 return search(held.index, query, source, now=selection.now, limit=limit, offset=offset)
 
