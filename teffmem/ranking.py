@@ -3,23 +3,24 @@
 Everything here is a pure function of arrays that describe one *scope*: the live, indexed records under the
 namespace that is searched, n of them. The fused score of a record i is
 
-    own(i)   = .55 lexical(i) + .45 vector(i) + .3 window(i)
-    score(i) = own(i) + .25 (own(i-1) + own(i+1)) + .15 (own(i-2) + own(i+2)) + .3 thread(i)
+    own(i)   = .45 lexical(i) + .65 vector(i) + .4 window(i)
+    score(i) = own(i) + .25 (own(i-1) + own(i+1)) + .2 (own(i-2) + own(i+2)) + .3 thread(i)
 
 where i-1, i+1, ... are its neighbours in its thread, a missing one replaced by i itself, and
 
     lexical  BM25 of the record, divided by the best of the scope or by .4 of the highest that the query allows,
              whichever is more: the best match of a query that nothing answers stays weak
     window   the same of the record and its two neighbours as one text
-    thread   BM25 of the record's whole thread as one text, divided by the best thread's, times how near the best
-             lexical match comes to .4 of the highest possible (at most 1)
+    thread   BM25 of the record's whole thread as one text among threads, divided by the best thread's, times the
+             square of how near the best lexical match comes to half of the highest possible (at most 1)
     vector   the cosine on a fixed scale: 0 at the low end of the embedder's `similarity_range`, 1 at its high end,
              clipped to 0..1.3
 
 Adding normalised scores keeps what either leg alone finds; fixed scales keep the best of many bad matches from
-counting as much as a good one; and a turn whose neighbours match is likelier right. The weights were chosen on half of
-LoCoMo (Maharana et al., 2024) together with a set of paraphrases, and are flat around these values.
-BM25: Robertson and Zaragoza, 2009, with k1 = 1.2 and b = .75.
+counting as much as a good one; and a turn whose neighbours match is likelier right. The weights were chosen on
+five conversations of LoCoMo (Maharana et al., 2024) together with 100 paraphrases, other than those that the
+benchmarks measure, and are flat around these values. BM25: Robertson and Zaragoza, 2009, with k1 = 1.2 and b = .4;
+the highest that a query allows is (k1 + 1) times the sum of its terms' idf.
 """
 
 from dataclasses import dataclass
@@ -36,9 +37,9 @@ Floats = NDArray[np.float32]
 Integers = NDArray[np.int32]
 Mode = Literal["hybrid", "semantic", "lexical"]
 
-_K1, _B = 1.2, 0.75
-_LEXICAL, _VECTOR, _WINDOW, _NEAR, _FAR, _THREAD = 0.55, 0.45, 0.3, 0.25, 0.15, 0.3
-_DAMPING = 0.4
+_K1, _B = 1.2, 0.4
+_LEXICAL, _VECTOR, _WINDOW, _NEAR, _FAR, _THREAD = 0.45, 0.65, 0.4, 0.25, 0.2, 0.3
+_DAMPING, _CONFIDENT = 0.4, 0.5  # shares of the highest score that a query allows
 _VECTOR_CEILING = 1.3
 
 
@@ -223,23 +224,30 @@ class _Lexical:
 
 def _lexical(evidence: Evidence) -> _Lexical:
     postings, lengths, threads = evidence.postings, evidence.lengths, evidence.threads
-    n = len(lengths)
-    idf: Floats = np.log1p((n - evidence.found + 0.5) / (evidence.found + 0.5)).astype(np.float32)
+    idf = _idf(evidence.found, len(lengths))
     ideal = max(float(idf.sum()), 1e-9)
-    highest = _DAMPING * (_K1 + 1) * ideal
+    highest = (_K1 + 1) * ideal
 
     record = window = thread = _bm25(postings, lengths, idf)
     if threads.linked:
         window = _bm25(_in_windows(postings, threads), threads.window_lengths, idf)
-        thread = _bm25(_in_threads(postings, threads), threads.lengths, idf)[threads.of]
+        by_thread = _in_threads(postings, threads)
+        holding = np.bincount(by_thread.terms, minlength=len(idf))
+        thread = _bm25(by_thread, threads.lengths, _idf(holding, len(threads.lengths)))[threads.of]
     best = _best(record)
-    confidence = min(1.0, best / highest)
+    confidence = min(1.0, best / (_CONFIDENT * highest)) ** 2
     return _Lexical(
-        record=record * np.float32(1 / max(best, highest)),
-        window=window * np.float32(1 / max(_best(window), highest)),
+        record=record * np.float32(1 / max(best, _DAMPING * highest)),
+        window=window * np.float32(1 / max(_best(window), _DAMPING * highest)),
         thread=thread * np.float32(confidence / max(_best(thread), 1e-9)),
-        coverage=_sums(postings.rows, idf[postings.terms], n) * np.float32(1 / ideal),
+        coverage=_sums(postings.rows, idf[postings.terms], len(lengths)) * np.float32(1 / ideal),
     )
+
+
+def _idf(found: NDArray[np.int64], n: int) -> Floats:
+    """Return the weight of terms of which ``found`` of n texts hold each."""
+    idf: Floats = np.log1p((n - found + 0.5) / (found + 0.5)).astype(np.float32)
+    return idf
 
 
 def _bm25(postings: Postings, lengths: Floats, idf: Floats) -> Floats:

@@ -43,7 +43,7 @@ class MiniLMEmbedder(ThreadedEmbedder[_MiniLM, list[int]]):
     """
 
     dim = WIDTH
-    similarity_range = (0.1, 0.6)
+    similarity_range = (0.0, 0.5)
 
     def __init__(self, path: str | Path | None = None, *, max_tokens: int = 256, batch_tokens: int = 1024) -> None:
         """Prepare; the weights are loaded, and their hash is checked, at first use (about 0.1 s).

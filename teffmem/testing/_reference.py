@@ -14,8 +14,9 @@ from teffmem.text import analyse, unpack
 
 __all__ = ["Document", "reference_scores"]
 
-_K1, _B = 1.2, 0.75
-_POSSIBLE = 0.4  # of the highest BM25: from there on a match counts in full
+_K1, _B = 1.2, 0.4
+_DAMPING = 0.4  # of the highest BM25: from there on a match counts in full
+_CONFIDENT = 0.5  # of the highest BM25: from there on a thread counts in full
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,11 +74,11 @@ def _fused(
     for part, legs in zip(parts, _lexical_legs(documents, words, beside, query), strict=True):
         part |= legs
         vector = _on_scale(part["semantic"], query) if "semantic" in part else 0.0
-        own.append(0.55 * part["lexical"] + 0.45 * vector + 0.3 * part["window"])
+        own.append(0.45 * part["lexical"] + 0.65 * vector + 0.4 * part["window"])
     for i, part in enumerate(parts):
         before2, before, after, after2 = (own[i if j is None else j] for j in beside[i])
         part["own"] = own[i]
-        part["neighbours"] = 0.25 * (before + after) + 0.15 * (before2 + after2)
+        part["neighbours"] = 0.25 * (before + after) + 0.2 * (before2 + after2)
         part["context"] = part["neighbours"] + 0.3 * part["thread"]
     return [part["own"] + part["context"] for part in parts]
 
@@ -86,9 +87,10 @@ def _lexical_legs(
     documents: Sequence[Document], words: list[_Text], beside: list[list[int | None]], query: Query
 ) -> list[dict[str, float]]:
     terms = query.terms.tolist()
-    idf = {term: _idf(len(words), sum(term in text.counts for text in words)) for term in terms}
+    idf = _idfs(terms, words)
     total_idf = max(sum(idf.values()), 1e-9)
-    enough = _POSSIBLE * (_K1 + 1) * total_idf
+    highest = (_K1 + 1) * total_idf
+    enough = _DAMPING * highest
 
     windows = [sum((words[j] for j in beside[i][1:3] if j is not None), text) for i, text in enumerate(words)]
     threads: dict[tuple[Any, ...], _Text] = {}
@@ -97,8 +99,9 @@ def _lexical_legs(
 
     record = _bm25(words, idf)
     window = _bm25(windows, idf)
-    thread = dict(zip(threads, _bm25(list(threads.values()), idf), strict=True))
-    confidence = min(1.0, max(record, default=0.0) / enough) / max(*thread.values(), 1e-9)
+    whole = list(threads.values())
+    thread = dict(zip(threads, _bm25(whole, _idfs(terms, whole)), strict=True))
+    confidence = min(1.0, max(record, default=0.0) / (_CONFIDENT * highest)) ** 2 / max(*thread.values(), 1e-9)
     return [
         {
             "coverage": sum(idf[term] for term in terms if term in text.counts) / total_idf,
@@ -119,6 +122,10 @@ def _bm25(texts: list[_Text], idf: dict[int, float]) -> list[float]:
         )
         for text in texts
     ]
+
+
+def _idfs(terms: list[int], texts: list[_Text]) -> dict[int, float]:
+    return {term: _idf(len(texts), sum(term in text.counts for text in texts)) for term in terms}
 
 
 def _idf(total: int, found: int) -> float:

@@ -108,7 +108,7 @@ def semantic_query(vector: Vector) -> Query:
 def _joined(pieces: list[Rows]) -> Rows:
     """Return pieces without vectors as one."""
     names = ("ids", "expires", "updated", "threads", "places", "lengths", "sizes", "terms")
-    return Rows(*(np.concatenate([getattr(piece, name) for piece in pieces]) for name in names), None)
+    return Rows(**{name: np.concatenate([getattr(piece, name) for piece in pieces]) for name in names}, vectors=None)
 
 
 class ScopeIndex:
@@ -280,7 +280,7 @@ def estimated_range(vectors: NDArray[np.float32]) -> tuple[float, float]:
     """Guess the cosines of unrelated and of matching texts from how stored vectors lie to each other.
 
     Most pairs of memories are unrelated, so the low end is 1.5 standard deviations below the mean of their
-    cosines and the high end 2 above: about (.2, .68) for MiniLM's vectors of chat turns, where (.1, .6) measures best.
+    cosines and the high end 2 above: about (.2, .68) for MiniLM's vectors of chat turns, where (0, .5) measures best.
     """
     if len(vectors) < 3:
         return (0.0, 1.0)
