@@ -35,8 +35,8 @@ CHAT = (
 
 QUESTIONS_BY_MEANING = (
     (ANA, "Which animal lives with her?"),
-    (ANA, "What should I not cook when she visits?"),
-    (BEN, "How does he earn his living?"),
+    (ANA, "Which foods are dangerous for her?"),
+    (BEN, "Where would he like to travel?"),
 )
 
 _EXAMPLE = """\
@@ -107,9 +107,9 @@ async def _ask_by_words(memory: MemoryStore) -> AsyncIterator[str]:
     yield ""
     async for line in _answers(memory, ANA, "KX-4471"):
         yield line
-    yield "In a chat, the turns around a hit count too:"
+    yield "In a chat, the turns beside a hit count too:"
     yield ""
-    async for line in _answers(memory, ("chat",), "What about the concert ticket?", k=2):
+    async for line in _answers(memory, ("chat",), "What about the concert?", k=2):
         yield line
 
 

@@ -19,6 +19,7 @@ from teffmem.ranking import Mode
 __all__ = ["UsageError", "fields", "parse", "version"]
 
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_REPEATED = re.compile(r"(invalid \w+(?: value)?|explicit argument):? '.*?'(?= \(choose|$)", re.DOTALL)  # by argparse
 _EPILOG = "Exit status: 0 done, 1 nothing found (doctor: something is wrong), 2 a mistake or a failure."
 
 
@@ -30,7 +31,8 @@ class _Parser(argparse.ArgumentParser):
     """A parser whose mistakes are exceptions."""
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}; see {self.prog} --help")
+        said = _REPEATED.sub(r"\1", message)
+        raise UsageError(f"{said}; see {self.prog} --help")
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -91,13 +91,14 @@ def details(item: MemoryItem) -> Iterator[str]:
     for field, value in item.value.items():
         if field != "text":
             yield f"{name(field)} = {one_line(as_json(value))}"
-    for line in str(item.value.get("text", "")).split("\n"):
+    text = item.value.get("text", "")
+    for line in (text if isinstance(text, str) else as_json(text)).split("\n"):
         yield f"    {one_line(line)}".rstrip()
 
 
 def pairs(facts: Mapping[str, object]) -> Iterator[str]:
     """Yield a row for each fact: its name, what it is."""
-    yield from _table([(about, one_line(str(fact))) for about, fact in facts.items()])
+    yield from _table([(about, _fact(fact)) for about, fact in facts.items()])
 
 
 def clip(line: str, columns: int) -> str:
@@ -116,6 +117,12 @@ def _shown(char: str) -> str:
         return _SHORT[char]
     number = ord(char)
     return f"\\x{number:02x}" if number <= 0xFF else f"\\u{number:04x}" if number <= 0xFFFF else f"\\U{number:08x}"
+
+
+def _fact(fact: object) -> str:
+    if isinstance(fact, bool):
+        return "yes" if fact else "no"
+    return "-" if fact is None else one_line(str(fact))
 
 
 def _text(item: MemoryItem) -> str:

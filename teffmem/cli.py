@@ -4,6 +4,7 @@ Standard output has results, standard error messages and progress. This is the o
 """
 
 import asyncio
+import io
 import os
 import secrets
 import shutil
@@ -59,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     except MissingExtraError as error:
-        return _fail(f"{error}; here that is --embedder none")
+        return _fail(f"{error} (on the command line: --embedder none)")
     except (TeffmemError, TypeError, ValueError, OSError) as error:
         return _fail(str(error) or type(error).__name__)
     return status
@@ -72,7 +73,7 @@ async def _demo(options: Namespace) -> int:
 
 
 async def _remember(options: Namespace) -> int:
-    value = {**fields(options.field), "text": options.text}
+    value = {"text": options.text, **fields(options.field)}
     async with _open(options, options.embedder, is_made=True) as memory:
         item = await memory.put(
             options.namespace,
@@ -143,10 +144,7 @@ async def _stats(options: Namespace) -> int:
     async with _open(options) as memory:
         namespaces = await memory.scoped(options.namespace).list_namespaces(limit=sys.maxsize)
         facts: dict[str, Any] = {"items": await memory.count(options.namespace), "namespaces": len(namespaces)}
-    file = file_of(options.store)
-    if file is not None and Path(file).exists():
-        health = examine(file)
-        facts |= {"bytes": health.size, "vectors of": health.fingerprint}
+    facts |= _file_facts(options.store)
     _show_result(options, facts, output.pairs(facts))
     return _DONE
 
@@ -237,6 +235,14 @@ def _open(options: Namespace, embedder: Any = None, *, is_made: bool = False) ->
     return MemoryStore.open("memory://", embedder=embedder)
 
 
+def _file_facts(location: str) -> dict[str, Any]:
+    file = file_of(location)
+    if file is None or not Path(file).exists():
+        return {}
+    health = examine(file)
+    return {"bytes": health.size, "vectors of": health.fingerprint}
+
+
 async def _unused_key(memory: MemoryStore, namespace: Sequence[str]) -> str:
     key = secrets.token_hex(_KEY_BYTES)
     while await memory.get(namespace, key) is not None:
@@ -324,9 +330,8 @@ def _fail(message: str) -> int:
 def _use_utf8() -> None:
     """Read and write UTF-8, whatever the locale says."""
     for stream in (sys.stdin, sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(encoding="utf-8", errors="backslashreplace" if stream is sys.stderr else "strict")
+        if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower() != "utf-8":
+            stream.reconfigure(encoding="utf-8")
 
 
 def _drop_output() -> None:
