@@ -177,7 +177,7 @@ async def batches(path: str | Path) -> AsyncIterator[list[Line]]:
 
 
 def _lines(path: str | Path) -> Iterator[Line]:
-    with Path(path).expanduser().open(encoding="utf-8-sig") as file:
+    with Path(path).expanduser().open(encoding="utf-8-sig", errors="surrogateescape") as file:  # refused with its line
         for number, text in enumerate(file, 1):
             if not text.strip():
                 continue

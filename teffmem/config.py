@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from inspect import signature
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -30,10 +30,13 @@ class _Entry:
     def build(self, kind: str, options: Mapping[str, Any]) -> Any:
         """Call the constructor, refusing options that it does not have."""
         found = getattr(import_module(self.module), self.name)
-        known = [name for name in signature(found).parameters if name not in self.hidden]
+        known = {name: option for name, option in signature(found).parameters.items() if name not in self.hidden}
         unknown = sorted(set(options) - set(known))
         if unknown:
-            raise ValueError(f"{kind} has no option {unknown}; it has {known}")
+            raise ValueError(f"{kind} has no option {unknown}; it has {list(known)}")
+        missing = [name for name, option in known.items() if option.default is Parameter.empty and name not in options]
+        if missing:
+            raise ValueError(f"{kind} needs {missing}; it has {list(known)}")
         return found(**options)
 
 
@@ -104,7 +107,9 @@ def embedder_from_config(config: Mapping[str, Any]) -> Embedder:
         del options["provider"]
         local: Embedder = _EMBEDDERS[provider].build(f"embedder {provider!r}", options)
         return local
-    over_http: Embedder = _OVER_HTTP.build("an embedder over HTTP", options)
+    over_http: Embedder = _OVER_HTTP.build(
+        f"embedder {provider!r}, over HTTP," if provider else "an embedder over HTTP", options
+    )
     return over_http
 
 

@@ -31,6 +31,8 @@ ROWS = (  # from the bottom up; a name stands for the module and what is below i
     {"memory"},
     {"tool", "context", "extract", "knowledge", "longterm"},
     {"server", "adapters"},
+    {"_cli_options", "_cli_output", "_cli_transcripts"},
+    {"_cli_demo", "_cli_doctor"},
     {"cli"},
     {"teffmem", "testing"},
 )

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import aiosqlite
 
-__all__ = ["Connection", "is_memory", "open_connection"]
+__all__ = ["Connection", "connect_read_only", "is_memory", "open_connection"]
 
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ async def open_connection(path: str, *, read_only: bool = False) -> Connection:
     """
 
     def connect() -> sqlite3.Connection:
-        connection = _connect_read_only(path) if read_only else sqlite3.connect(path, timeout=_WAIT)
+        connection = connect_read_only(path) if read_only else sqlite3.connect(path, timeout=_WAIT)
         connection.isolation_level = None  # transactions are ours to begin
         return connection
 
@@ -62,13 +62,15 @@ async def open_connection(path: str, *, read_only: bool = False) -> Connection:
     return connection
 
 
-def _connect_read_only(path: str) -> sqlite3.Connection:
+def connect_read_only(path: str) -> sqlite3.Connection:
     """Connect to a file that is only to be read; where not even locks can be kept beside it, as to one that stays."""
     uri = f"file:{quote(str(Path(path).absolute()))}?mode=ro"
     connection = sqlite3.connect(uri, uri=True, timeout=_WAIT)
     try:
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    except sqlite3.OperationalError:
+    except sqlite3.DatabaseError as error:
         connection.close()
+        if not isinstance(error, sqlite3.OperationalError):
+            raise
         connection = sqlite3.connect(f"{uri}&immutable=1", uri=True, timeout=_WAIT)
     return connection

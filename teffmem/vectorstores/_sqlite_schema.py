@@ -14,7 +14,7 @@ import time
 from teffmem.errors import StoreError
 from teffmem.text import ANALYSIS
 
-__all__ = ["SCHEMA_VERSION", "is_refusal", "prepare_file"]
+__all__ = ["SCHEMA_VERSION", "check_header", "is_refusal", "prepare_file"]
 
 SCHEMA_VERSION = 1
 _APPLICATION_ID = 0x7EFF3E3  # tells the file from other SQLite databases
@@ -66,7 +66,7 @@ def prepare_file(connection: sqlite3.Connection) -> None:
     Raises:
         StoreError: The file is something else, or was written by a later version of teffmem.
     """
-    _check(connection)
+    check_header(connection)
     _use_write_ahead_log(connection)
     connection.execute("PRAGMA synchronous = FULL")
     if not _is_made(connection):
@@ -104,7 +104,7 @@ def _is_made(connection: sqlite3.Connection) -> bool:
     return bool(version == SCHEMA_VERSION)
 
 
-def _check(connection: sqlite3.Connection) -> None:
+def check_header(connection: sqlite3.Connection) -> None:
     """Refuse a file that is not ours, before anything in it changes."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (application,) = connection.execute("PRAGMA application_id").fetchone()
