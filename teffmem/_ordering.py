@@ -16,37 +16,51 @@ Name = tuple[Namespace, str]
 
 
 class Turn:
-    """One write's place in the order, given up on leaving the ``with`` block; `arrive` waits until it has come."""
+    """One write's place in the order, given up on leaving the ``with`` block; `arrive` waits until it has come.
+
+    A turn that is given up before it came passes to those behind it only when it would have come, so that they need to
+    know of nobody but those just ahead of them.
+    """
 
     def __init__(self, order: "WriteOrder", names: tuple[Name, ...], tree: Namespace | None) -> None:
         self._order = order
-        self._left: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._earlier: set[Turn] = set()
+        self._ahead = 0
+        self._behind: list[Turn] = []
+        self._has_come = asyncio.Event()
+        self._is_over = False
         self.names = names
         self.tree = tree
 
     async def arrive(self) -> None:
         """Wait for all earlier writes that overlap this one."""
-        while earlier := self.outstanding():
-            await asyncio.wait([turn._left for turn in earlier])
+        if self._ahead:
+            await self._has_come.wait()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         """Let later writes go on, whether this one was done or not."""
-        self._left.set_result(None)
-        self._order.forget(self)
+        self._is_over = True
+        leaving = [] if self._ahead else [self]
+        while leaving:
+            leaving += leaving.pop()._leave()
 
     def follow(self, turns: Iterable["Turn"]) -> None:
-        """Come after these turns, and after all that they still wait for: one of them may leave before it arrives."""
-        for turn in turns:
-            self._earlier |= {turn, *turn.outstanding()}
+        """Come after these turns, none of which has left."""
+        for turn in set(turns):
+            turn._behind.append(self)
+            self._ahead += 1
 
-    def outstanding(self) -> set["Turn"]:
-        """Return the earlier turns that have not left."""
-        self._earlier = {turn for turn in self._earlier if not turn._left.done()}
-        return self._earlier
+    def _leave(self) -> list["Turn"]:
+        """Make room; return the turns whose turn it now would be, had they not been given up."""
+        self._order.forget(self)
+        for turn in self._behind:
+            turn._ahead -= 1
+        come = [turn for turn in self._behind if not turn._ahead]
+        for turn in come:
+            turn._has_come.set()
+        return [turn for turn in come if turn._is_over]
 
 
 class WriteOrder:

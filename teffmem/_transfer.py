@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import AsyncIterator, Generator, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -108,15 +109,17 @@ class Line:
         if missing or unknown:
             raise ValueError(f"missing {missing}, unknown {unknown}; known are {sorted(_NAMES)}")
         indexed = line.get("indexed", True)
+        if not isinstance(indexed, bool):
+            raise TypeError(f"indexed is true or false, not {type(indexed).__name__}")
         value, own_text = check_value(line["value"], line.get("text"), index=indexed)
         return cls(
             namespace=check(line["namespace"]),
             key=check_key(line["key"]),
             value=value,
             text=own_text,
-            indexed=bool(indexed),
+            indexed=indexed,
             thread=None if line.get("thread") is None else check_thread(line["thread"]),
-            place=None if line.get("place") is None else int(line["place"]),
+            place=None if line.get("place") is None else _place(line["place"]),
             created_at=_moment(line, "created_at"),
             updated_at=_moment(line, "updated_at"),
             ttl=lifetime(line.get("ttl"), None),
@@ -135,13 +138,17 @@ class Line:
         """Tell whether it has not expired."""
         return self.expires_at is None or now < self.expires_at
 
+    def written_at(self, now: float) -> float:
+        """Return when it was put, in Unix seconds; ``now`` if it does not say."""
+        return now if self.updated_at is None else self.updated_at
+
     def draft(self, under: Namespace, vector: Vector | None, now: float) -> Draft:
         """Return the draft that puts the line under a namespace, unless what is there is as new."""
         return Draft(
             namespace=under + self.namespace,
             key=self.key,
             value=self.value,
-            now=now if self.updated_at is None else self.updated_at,
+            now=self.written_at(now),
             text=self.text,
             indexed=self.indexed,
             vector=vector,
@@ -172,12 +179,13 @@ async def check_file(path: str | Path) -> int:
 async def batches(path: str | Path) -> AsyncIterator[list[Line]]:
     """Yield the lines of a file, some hundred at a time."""
     lines = _lines(path)
-    while batch := await asyncio.to_thread(lambda: [line for line, _ in zip(lines, range(_BATCH), strict=False)]):
+    while batch := await asyncio.to_thread(lambda: list(islice(lines, _BATCH))):
         yield batch
 
 
 def _lines(path: str | Path) -> Iterator[Line]:
-    with Path(path).expanduser().open(encoding="utf-8-sig", errors="surrogateescape") as file:  # refused with its line
+    # Bytes that are no text become lone surrogates, so that the check of the line they stand in finds them.
+    with Path(path).expanduser().open(encoding="utf-8-sig", errors="surrogateescape") as file:
         for number, text in enumerate(file, 1):
             if not text.strip():
                 continue
@@ -207,6 +215,14 @@ def _line(record: Record, depth: int) -> str:
 
 def _moment(line: dict[str, Any], name: str) -> float | None:
     return None if line.get(name) is None else moment(name, line[name])
+
+
+def _place(given: object) -> int:
+    if isinstance(given, bool) or not isinstance(given, int):
+        raise TypeError(f"place is a whole number, not {type(given).__name__}")
+    if not 0 <= given < 2**63:
+        raise ValueError("place is from 0 to 2 ** 63 - 1")
+    return given
 
 
 def _refuse_constant(name: str) -> float:

@@ -455,7 +455,11 @@ class _Memory:
 
     async def _import(self, lines: builtins.list[transfer.Line], at: Namespace) -> transfer.Imported:
         now = self._engine.now()
-        live = {(*line.namespace, line.key): line for line in lines if line.is_live(now)}
+        live: dict[tuple[str, ...], transfer.Line] = {}
+        for line in lines:
+            first = live.get((*line.namespace, line.key))
+            if line.is_live(now) and (first is None or first.written_at(now) < line.written_at(now)):
+                live[*line.namespace, line.key] = line
         texts = {name: text for name, line in live.items() if (text := line.indexed_text) is not None}
         vectors = dict(zip(texts, await self._engine.embed(builtins.list(texts.values())), strict=True))
         drafts = [line.draft(at, vectors.get(name), now) for name, line in live.items()]

@@ -40,6 +40,10 @@ class GatedEmbedder:
         for text in texts:
             self._gate(text).set()
 
+    def open_all(self) -> None:
+        """Answer everybody who waits."""
+        self.open(*self._gates)
+
     async def embed(self, text: str) -> Vector:
         self.asked.append(text)
         await self._gate(text).wait()
