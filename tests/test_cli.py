@@ -221,8 +221,8 @@ def test_any_text_is_one_line(text: str) -> None:
 def test_rows_are_cut_to_a_terminal(text: str, columns: int) -> None:
     """A row is at most as wide as the terminal, wide characters counted twice."""
     cut = output.clip(text, columns)
-    assert output.clip(cut, columns) == cut
-    assert cut == text or cut.endswith("…")
+    assert sum({"鍵": 2, "\u0301": 0}.get(char, 1) for char in cut) <= columns
+    assert cut == text or (cut.endswith("…") and text.startswith(cut[:-1]))
 
 
 def test_forgetting_a_namespace_asks(teffmem: Command, monkeypatch: pytest.MonkeyPatch) -> None:
