@@ -71,6 +71,8 @@ class VectorStore(Protocol):
     async def upsert(self, drafts: Sequence[Draft], now: float) -> list[Record | None]:
         """Write drafts in order, each by `Draft.over` what is there, with a stamp greater than any before.
 
+        No (namespace, key) comes twice in a batch. Either all indexed records of a store have vectors, or none has.
+
         Returns:
             The record that each draft made; None for one whose condition did not hold.
         """
