@@ -5,7 +5,8 @@ how far its cosines may be off, so that whoever orders by them can look up the f
 """
 
 import os
-from threading import Thread
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -122,16 +123,18 @@ def _dot(rows: NDArray[Number], query: NDArray[Number]) -> Floats:
     """Return the product of each row with a query, float32 (n,); many rows are shared out over the processors."""
     products = np.empty(len(rows), np.float32)
 
-    def multiply(part: slice) -> None:
-        if len(products[part]):
-            products[part] = np.asarray(simsimd.cdist(query[None], rows[part], "dot"))[0]
+    def multiply(start: int, end: int) -> None:
+        products[start:end] = np.asarray(simsimd.cdist(query[None], rows[start:end], "dot"))[0]
 
-    shares = min(_MOST_SHARES, len(rows) // _LEAST_SHARE) or 1
-    size = -(-len(rows) // shares)
-    others = [Thread(target=multiply, args=(slice(start, start + size),)) for start in range(size, len(rows), size)]
-    for other in others:
-        other.start()
-    multiply(slice(0, size))
-    for other in others:
-        other.join()
+    shares = min(_MOST_SHARES, len(rows) // _LEAST_SHARE)
+    if shares < 2:
+        if len(rows):
+            multiply(0, len(rows))
+        return products
+    bounds = np.linspace(0, len(rows), shares + 1).astype(int).tolist()
+    with ThreadPoolExecutor(shares - 1) as others:  # made anew each time: little beside the scan, and safe after a fork
+        rest = [others.submit(multiply, start, end) for start, end in pairwise(bounds[1:])]
+        multiply(*bounds[:2])
+    for share in rest:
+        share.result()
     return products
