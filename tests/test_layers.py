@@ -25,7 +25,7 @@ PACKAGE = ROOT / "teffmem"
 ROWS = (  # from the bottom up; a name stands for the module and what is below it
     {"errors", "items"},
     {"namespace", "filters", "text", "ranking", "_http", "_files"},
-    {"protocols", "_arguments", "_opening", "_ordering"},
+    {"protocols", "_arguments", "_opening", "_ordering", "_pieces"},
     {"embedders", "vectorstores", "llm", "_requests", "_transfer"},
     {"config", "_engine"},
     {"memory"},
