@@ -102,12 +102,15 @@ class Engine:
             await self._claim()
             return [None for _ in texts]
         if len(texts) == 1:  # by the way on which concurrent puts are coalesced
-            vectors = [await self._embedder.embed(texts[0])]
+            vectors = [_unit(await self._embedder.embed(texts[0]))]
         else:
-            pieces = [texts[start : start + _BATCH] for start in range(0, len(texts), _BATCH)]
-            vectors = [vector for piece in pieces for vector in await self._embedder.embed_many(piece)]
+            vectors = []
+            for start in range(0, len(texts), _BATCH):
+                await asyncio.sleep(0)  # an embedder that has every answer at hand never lets the loop go on
+                answer = await self._embedder.embed_many(texts[start : start + _BATCH])
+                vectors.extend(_unit(vector) for vector in answer)
         await self._claim()  # only now: a store is an embedder's once it has vectors to keep
-        return [_unit(vector) for vector in vectors]
+        return list(vectors)
 
     async def embed_query(self, text: str) -> Vector | None:
         """Return the vector of a question, of unit length; None if there is no embedder, or it can make nothing of it.

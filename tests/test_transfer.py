@@ -138,7 +138,7 @@ async def test_import_skips_what_has_expired(open_memory: OpenMemory, tmp_path: 
 
 
 async def test_import_puts_under_a_namespace(memory: MemoryStore, tmp_path: Path) -> None:
-    """Lines go under the given namespace, in a view under its top; blank lines and a byte order mark do not count."""
+    """Lines go under the given namespace, in a view under its top; blank lines and a byte order mark are skipped."""
     path = tmp_path / "lines"
     path.write_text("\ufeff\n" + json.dumps(line("k")) + "\n  \n" + json.dumps(line("k2")), encoding="utf-8")
     assert await memory.scoped("a").import_(path, namespace="b") == Imported(written=2)
@@ -188,7 +188,7 @@ BAD = {
 
 @pytest.mark.parametrize("bad", list(BAD))
 async def test_o3_a_bad_line_changes_nothing_and_is_named(memory: MemoryStore, tmp_path: Path, bad: str) -> None:
-    """One line of a hundred that cannot be stored: ValueError with its number and none of its text, nothing changed."""
+    """One line of a hundred that is wrong: ValueError with its number, none of its text, and nothing changed."""
     await memory.put(NS, "k1", {"text": "here"})
     lines: list[Any] = [line(f"k{i}", updated_at=9e9) for i in range(1, 101)]
     lines[59] = BAD[bad]
