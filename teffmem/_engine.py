@@ -51,6 +51,7 @@ class Engine:
         self._clock = clock
         self._stored: str | None = None
         self._claiming = asyncio.Lock()
+        self._is_ours = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._in_flight = 0
         self._idle = asyncio.Event()
@@ -88,29 +89,37 @@ class Engine:
             if not self._in_flight:
                 self._idle.set()
 
-    async def embed(self, texts: Sequence[str]) -> list[Vector | None]:
-        """Return the vectors of texts to be stored, of unit length; None each where words alone are kept.
+    async def embed(self, texts: Sequence[str | None]) -> list[Vector | None]:
+        """Return the vector of each text that is to be stored, of unit length; None where words alone are kept.
+
+        Args:
+            texts: None for a memory that is not indexed, which has no vector.
 
         Raises:
             EmbedderMismatchError: The store belongs to another embedder.
         """
         self._compare()
-        if not texts:
+        if len(texts) == 1 and texts[0] is not None and self._embedder is not None:
+            vectors: list[Vector | None] = [_unit(await self._embedder.embed(texts[0]))]  # concurrent ones coalesce
+            await self._claim()  # only now: a store is an embedder's once it has vectors to keep
+            return vectors
+        some = [text for text in texts if text is not None]
+        if not some:
             await self._check()
-            return []
-        if self._embedder is None:
-            await self._claim()
             return [None for _ in texts]
-        if len(texts) == 1:  # by the way on which concurrent puts are coalesced
-            vectors = [_unit(await self._embedder.embed(texts[0]))]
-        else:
-            vectors = []
-            for start in range(0, len(texts), _BATCH):
-                await asyncio.sleep(0)  # an embedder that has every answer at hand never lets the loop go on
-                answer = await self._embedder.embed_many(texts[start : start + _BATCH])
-                vectors.extend(_unit(vector) for vector in answer)
-        await self._claim()  # only now: a store is an embedder's once it has vectors to keep
-        return list(vectors)
+        made = iter(await self._embed_many(some))
+        await self._claim()
+        return [None if text is None else next(made) for text in texts]
+
+    async def _embed_many(self, texts: list[str]) -> list[Vector | None]:
+        """Embed piece by piece, letting the event loop go on in between."""
+        vectors: list[Vector | None] = []
+        if self._embedder is None:
+            return [None for _ in texts]
+        for start in range(0, len(texts), _BATCH):
+            await asyncio.sleep(0)  # an embedder that has every answer at hand would never
+            vectors += map(_unit, await self._embedder.embed_many(texts[start : start + _BATCH]))
+        return vectors
 
     async def embed_query(self, text: str) -> Vector | None:
         """Return the vector of a question, of unit length; None if there is no embedder, or it can make nothing of it.
@@ -165,6 +174,8 @@ class Engine:
 
     async def _claim(self) -> None:
         """Make the store this embedder's, or refuse another's."""
+        if self._is_ours:
+            return
         fingerprint = self._fingerprint()
         if self._stored is None and fingerprint is not None:
             async with self._claiming:
@@ -172,9 +183,12 @@ class Engine:
         self._compare()
 
     def _compare(self) -> None:
+        if self._is_ours or self._stored is None:
+            return
         given = self._fingerprint()
-        if self._stored is not None and given is not None and self._stored != given:
+        if given is not None and self._stored != given:
             raise EmbedderMismatchError(self._stored, given)
+        self._is_ours = given is not None
 
 
 def _unit(vector: Vector) -> Vector:

@@ -378,15 +378,16 @@ class _Memory:
 
     async def _put(self, requests: builtins.list[PutRequest], turn: Turn) -> builtins.list[MemoryItem]:
         """Embed, then write when the turn has come; of a name that comes twice the last."""
-        last = {request.name: request for request in requests}
-        texts = {name: text for name, request in last.items() if (text := request.indexed_text) is not None}
-        vectors = dict(zip(texts, await self._engine.embed(builtins.list(texts.values())), strict=True))
+        last = requests if len(requests) == 1 else builtins.list({one.name: one for one in requests}.values())
+        vectors = await self._engine.embed([request.indexed_text for request in last])
         await turn.arrive()
         now, ttl = self._engine.now(), self._engine.ttl
-        drafts = await in_pieces(lambda one: one.draft(vectors.get(one.name), now, ttl), builtins.list(last.values()))
-        records = dict(zip(last, await self._engine.store.upsert(drafts, now), strict=True))
-        written = [record for request in requests if (record := records[request.name]) is not None]
-        return await in_pieces(self._item, written)
+        drafts = await in_pieces(lambda pair: pair[0].draft(pair[1], now, ttl), [*zip(last, vectors, strict=True)])
+        records = await self._engine.store.upsert(drafts, now)
+        if len(last) < len(requests):
+            by_name = {request.name: record for request, record in zip(last, records, strict=True)}
+            records = [by_name[request.name] for request in requests]
+        return await in_pieces(self._item, [record for record in records if record is not None])
 
     async def _update(self, at: Namespace, key: str, changes: Value) -> MemoryItem | None:
         while True:  # until no other process writes between the read and the write
@@ -462,9 +463,9 @@ class _Memory:
     async def _import(self, lines: builtins.list[transfer.Line], at: Namespace) -> transfer.Imported:
         now = self._engine.now()
         live = transfer.newest(lines, now)
-        texts = {name: text for name, line in live.items() if (text := line.indexed_text) is not None}
-        vectors = dict(zip(texts, await self._engine.embed(builtins.list(texts.values())), strict=True))
-        drafts = await in_pieces(lambda one: one[1].draft(at, vectors.get(one[0]), now), builtins.list(live.items()))
+        vectors = await self._engine.embed([line.indexed_text for line in live.values()]) if live else []
+        chosen = [*zip(live.values(), vectors, strict=True)]
+        drafts = await in_pieces(lambda pair: pair[0].draft(at, pair[1], now), chosen)
         written = await self._engine.store.upsert(drafts, now) if drafts else []
         done = sum(record is not None for record in written)
         expired = sum(not line.is_live(now) for line in lines)

@@ -14,6 +14,7 @@ import re
 import threading
 import unicodedata
 from array import array
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -93,11 +94,8 @@ def is_blank(text: str) -> bool:
 
 def analyse(text: str) -> Terms:
     """Return the terms of a text that is to be found by its words."""
-    counts: dict[int, int] = {}
-    length = 0
-    for term in _terms(text):
-        counts[term] = counts.get(term, 0) + 1
-        length += not term & _WEAK
+    counts = Counter(_terms(text))
+    length = sum([count for term, count in counts.items() if not term & _WEAK])
     packed = [(term << _COUNT_BITS) | (min(_MAX_COUNT, count)) for term, count in counts.items()]
     return Terms(np.frombuffer(array("Q", packed), np.uint64), length)
 

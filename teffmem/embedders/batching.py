@@ -160,10 +160,11 @@ class BatchingEmbedder:
 
     def _as_long_as_ever(self, vectors: Sequence[Vector]) -> Sequence[Vector]:
         """Learn the dimension from the first answer, and refuse another; all else `complete` has checked."""
+        dim = self.dim or vectors[0].size
         for vector in vectors:
-            if self.dim not in (None, vector.size):
-                raise ValueError(f"expected vectors of dimension {self.dim}, got {vector.size}")
-            self._dim = vector.size
+            if vector.size != dim:
+                raise ValueError(f"expected vectors of dimension {dim}, got {vector.size}")
+        self._dim = dim
         return vectors
 
 
