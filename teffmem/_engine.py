@@ -19,6 +19,7 @@ __all__ = ["Engine"]
 
 R = TypeVar("R", bound=Record | None)
 
+_UNIT = 1e-6  # how far the square of a length may be from 1
 _BATCH = 256  # texts embedded at a time, so that no answer takes long to look through
 
 _WORDS_ALONE = "none"  # the fingerprint of a store without an embedder
@@ -194,5 +195,7 @@ class Engine:
 def _unit(vector: Vector) -> Vector:
     """Return a vector at length 1; zeros stay zeros."""
     exact = vector.astype(np.float64)
-    length = math.sqrt(exact @ exact)
-    return (exact / length).astype(np.float32) if length else vector
+    square = float(exact @ exact)
+    if square == 0 or abs(square - 1) < _UNIT:
+        return vector
+    return (exact / math.sqrt(square)).astype(np.float32)

@@ -78,7 +78,11 @@ class _Memory:
         at, key = self._at(namespace), check_key(key)
         request = PutRequest(at, key, value, ttl=ttl, text=text, index=index, thread=thread)
         with self._engine.call(), self._engine.order.names([request.name]) as turn:
-            return (await self._put([request], turn))[0]
+            vectors = await self._engine.embed([request.indexed_text])
+            await turn.arrive()
+            now = self._engine.now()
+            records = await self._engine.store.upsert([request.draft(vectors[0], now, self._engine.ttl)], now)
+        return next(self._item(record) for record in records if record is not None)
 
     async def put_many(self, items: Iterable[PutLike]) -> builtins.list[MemoryItem]:
         """Store many values at once: all of them, or none.

@@ -261,8 +261,7 @@ class SQLiteVectorStore:
         self._waiting.append(write)
         if self._drain is None or self._drain.done():
             self._drain = asyncio.create_task(self._commit_waiting())
-        with _driver_errors(self._path):
-            result: T = await write.outcome
+        result: T = await write.outcome
         return result
 
     async def _commit_waiting(self) -> None:
@@ -273,7 +272,7 @@ class SQLiteVectorStore:
             outcomes = await self._writer.run(partial(_commit, batch=batch))
             for write, outcome in zip(batch, outcomes, strict=True):
                 if isinstance(outcome, Exception) and not write.outcome.cancelled():
-                    write.outcome.set_exception(outcome)
+                    write.outcome.set_exception(_as_ours(outcome, self._path))
                 elif not write.outcome.cancelled():
                     write.outcome.set_result(outcome)
 
@@ -339,10 +338,20 @@ def _driver_errors(path: str) -> Iterator[None]:
     """Turn the driver's errors into ours."""
     try:
         yield
-    except sqlite3.Error as error:
-        raise StoreError(f"the store {path!r} failed: {error}") from error
-    except OSError as error:
-        raise StoreError(f"the store {path!r} cannot be opened: {error.strerror}") from error
+    except (sqlite3.Error, OSError) as error:
+        raise _as_ours(error, path) from error
+
+
+def _as_ours(error: Exception, path: str) -> Exception:
+    """Return a driver's error as ours, with its cause; any other as it is."""
+    if isinstance(error, sqlite3.Error):
+        ours = StoreError(f"the store {path!r} failed: {error}")
+    elif isinstance(error, OSError):
+        ours = StoreError(f"the store {path!r} cannot be opened: {error.strerror}")
+    else:
+        return error
+    ours.__cause__ = error
+    return ours
 
 
 async def _open_writer(path: str) -> tuple[Connection, bool]:
