@@ -233,11 +233,9 @@ async def test_b11_an_empty_filter_and_an_empty_choice_differ(memory: MemoryStor
     """``{}`` and ``{"$and": []}`` are no filter; ``[]`` and an empty ``$or`` match nothing; a text is never split."""
     await memory.put(NS, "k", fact("likes tea", tag="news"))
     await memory.put(NS, "k2", fact("likes tea", tag="n"))
+    empty: list[dict[str, Any] | None] = [None, {}, {"$and": []}, {"tag": []}, {"tag": {"$in": []}}, {"$or": []}]
     for query in ("tea", None):
-        counts = [
-            len(await memory.search(NS, query=query, filter=given))
-            for given in (None, {}, {"$and": []}, {"tag": []}, {"tag": {"$in": []}}, {"$or": []}, {"tag": "news"})
-        ]
+        counts = [len(await memory.search(NS, query=query, filter=given)) for given in [*empty, {"tag": "news"}]]
         assert counts == [2, 2, 2, 0, 0, 0, 1]
 
 
