@@ -25,6 +25,7 @@ from teffmem import MemoryStore
 __all__ = ["run"]
 
 _USERS = 10
+_REST = 0.03  # seconds; threads of numpy and simsimd go on spinning for a while after a product
 _QUERIES = 200
 _HYBRID_AT_MOST = {100: 3.0, 1_000: 3.0, 10_000: 5.0, 100_000: 3.0}
 _ROUNDS = {100: 200, 1_000: 200, 10_000: 60, 100_000: 20}
@@ -154,7 +155,7 @@ async def _exact(report: Report, options: argparse.Namespace, asked: Batch) -> N
     async with MemoryStore.open(path, embedder=TableEmbedder(asked)) as memory:
         ours = _scope_search(memory, SCOPES[-1], "semantic", asked)
         operations = {"ours": ours} | {name: _scanning(scan, asked) for name, scan in raw.items()}
-        runs = await interleave(operations, rounds=_ROUNDS[SCOPES[-1]], runs=options.runs)
+        runs = await interleave(operations, rounds=_ROUNDS[SCOPES[-1]], runs=options.runs, rest=_REST)
         same = [await _is_exact(memory, matrix, asked, number) for number in range(_QUERIES)]
     best = runs.best(list(raw))
     timings = {name: runs.timing(name) for name in operations}

@@ -1,5 +1,6 @@
 """How things are timed and reported: in turn, by percentiles, as ratios, with the versions they were measured with."""
 
+import asyncio
 import json
 import os
 import platform
@@ -72,7 +73,9 @@ def timing_of(seconds: Sequence[float]) -> Timing:
     return Timing(*(float(part) for part in np.percentile(np.array(seconds) * 1e3, (50, 95, 99))))
 
 
-async def interleave(operations: Mapping[str, Operation], *, rounds: int, runs: int, warm_up: int = 3) -> Runs:
+async def interleave(
+    operations: Mapping[str, Operation], *, rounds: int, runs: int, warm_up: int = 3, rest: float = 0.0
+) -> Runs:
     """Time operations in turn (the first, the second, ..., the first again), so that a slow moment hits all of them.
 
     Args:
@@ -80,6 +83,7 @@ async def interleave(operations: Mapping[str, Operation], *, rounds: int, runs: 
         rounds: How often each is timed in one run.
         runs: How many runs there are; what is reported is the median over them.
         warm_up: Rounds before the first run that do not count.
+        rest: Seconds before each operation, for threads of the one before that wait for work by spinning.
     """
     for number in range(warm_up):
         for operation in operations.values():
@@ -89,6 +93,8 @@ async def interleave(operations: Mapping[str, Operation], *, rounds: int, runs: 
         seconds: dict[str, list[float]] = {name: [] for name in operations}
         for number in range(rounds):
             for name, operation in operations.items():
+                if rest:
+                    await asyncio.sleep(rest)
                 begun = time.perf_counter()
                 await operation(number)
                 seconds[name].append(time.perf_counter() - begun)

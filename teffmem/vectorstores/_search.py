@@ -110,7 +110,8 @@ class _Scope:
             doubtful = np.abs(ranking.parts["semantic"] - query.min_similarity) <= ranking.tolerance
             self._correct(ranking, np.flatnonzero(doubtful))
         restrict(ranking, query)
-        weigh(ranking, query, now - self._index.updated, self._importances())
+        if query.recency or query.importance:
+            weigh(ranking, query, now - self._index.updated, self._importances())
         return ranking
 
     def walk(self, ranking: Ranking, wanted: int) -> Iterator[tuple[int, Record]]:

@@ -6,7 +6,7 @@ how far its cosines may be off, so that whoever orders by them can look up the f
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
+from functools import lru_cache
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -24,8 +24,9 @@ Number = TypeVar("Number", np.float32, np.int8)
 LARGE = 20_000
 """From this many rows on, vectors are kept as int8."""
 
-_LEAST_SHARE = 25_000  # rows that are worth a thread's beginning
-_MOST_SHARES = min(4, os.cpu_count() or 1)  # threads that use up what memory can deliver
+_PIECE = 10_000  # rows that are multiplied at a time
+_WORTH_A_HELPER = 25_000  # rows for which another thread is asked
+_MOST_HELPERS = min(4, os.cpu_count() or 1) - 1  # with these, memory delivers what it can
 _STEPS = 127
 
 
@@ -122,19 +123,22 @@ def _quantise(vectors: Floats) -> tuple[Steps, Floats, float]:
 def _dot(rows: NDArray[Number], query: NDArray[Number]) -> Floats:
     """Return the product of each row with a query, float32 (n,); many rows are shared out over the processors."""
     products = np.empty(len(rows), np.float32)
+    starts = iter(range(0, len(rows), _PIECE))
 
-    def multiply(start: int, end: int) -> None:
-        products[start:end] = np.asarray(simsimd.cdist(query[None], rows[start:end], "dot"))[0]
+    def multiply() -> None:
+        for start in starts:  # whoever is free takes the next piece, so that nobody waits for a thread that is late
+            piece = rows[start : start + _PIECE]
+            products[start : start + len(piece)] = np.asarray(simsimd.cdist(query[None], piece, "dot"))[0]
 
-    shares = min(_MOST_SHARES, len(rows) // _LEAST_SHARE)
-    if shares < 2:
-        if len(rows):
-            multiply(0, len(rows))
-        return products
-    bounds = np.linspace(0, len(rows), shares + 1).astype(int).tolist()
-    with ThreadPoolExecutor(shares - 1) as others:  # made anew each time: little beside the scan, and safe after a fork
-        rest = [others.submit(multiply, start, end) for start, end in pairwise(bounds[1:])]
-        multiply(*bounds[:2])
-    for share in rest:
-        share.result()
+    helpers = min(_MOST_HELPERS, len(rows) // _WORTH_A_HELPER)
+    helping = [_helpers(os.getpid()).submit(multiply) for _ in range(helpers)]
+    multiply()
+    for helper in helping:
+        if not helper.cancel():
+            helper.result()
     return products
+
+
+@lru_cache(maxsize=1)
+def _helpers(process: int) -> ThreadPoolExecutor:  # noqa: ARG001 - threads do not outlive a fork: each process has its own
+    return ThreadPoolExecutor(_MOST_HELPERS or 1, thread_name_prefix="teffmem-scan")
