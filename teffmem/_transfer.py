@@ -177,6 +177,16 @@ def newest(lines: Iterable[Line], now: float) -> dict[tuple[Namespace, str], Lin
     return live
 
 
+def newest_of(lines: list[Line], now: float) -> list[Line]:
+    """Return the lines that have not expired, of each namespace and key the one that was written last."""
+    newest: dict[tuple[Namespace, str], Line] = {}
+    for line in lines:
+        first = newest.get((line.namespace, line.key))
+        if line.is_live(now) and (first is None or first.written_at(now) < line.written_at(now)):
+            newest[line.namespace, line.key] = line
+    return list(newest.values())
+
+
 async def check_file(path: str | Path) -> int:
     """Check every line of a file; return how many there are.
 

@@ -466,10 +466,10 @@ class _Memory:
 
     async def _import(self, lines: builtins.list[transfer.Line], at: Namespace) -> transfer.Imported:
         now = self._engine.now()
-        live = transfer.newest(lines, now)
-        vectors = await self._engine.embed([line.indexed_text for line in live.values()]) if live else []
-        chosen = [*zip(live.values(), vectors, strict=True)]
-        drafts = await in_pieces(lambda pair: pair[0].draft(at, pair[1], now), chosen)
+        chosen = transfer.newest_of(lines, now)
+        vectors = await self._engine.embed([line.indexed_text for line in chosen]) if chosen else []
+        pairs = [*zip(chosen, vectors, strict=True)]
+        drafts = await in_pieces(lambda pair: pair[0].draft(at, pair[1], now), pairs)
         written = await self._engine.store.upsert(drafts, now) if drafts else []
         done = sum(record is not None for record in written)
         expired = sum(not line.is_live(now) for line in lines)
