@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Generator, Iterable, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -15,7 +15,7 @@ from teffmem._arguments import check_thread, check_value, lifetime, moment
 from teffmem.items import Draft, Record, Value, Vector
 from teffmem.namespace import Namespace, check, check_key
 
-__all__ = ["Export", "Imported", "Line", "batches", "check_file", "newest"]
+__all__ = ["Export", "Imported", "Line", "batches", "check_file", "newest_of"]
 
 _BATCH = 500
 _NAMES = frozenset(
@@ -165,16 +165,6 @@ def _put_in_place(unfinished: str, path: Path) -> None:
     if path.exists():
         shutil.copymode(path, unfinished)
     Path(unfinished).replace(path)
-
-
-def newest(lines: Iterable[Line], now: float) -> dict[tuple[Namespace, str], Line]:
-    """Return what is live of some lines by name; of one name the newest, of equally new ones the first."""
-    live: dict[tuple[Namespace, str], Line] = {}
-    for line in lines:
-        other = live.get((line.namespace, line.key))
-        if line.is_live(now) and (other is None or other.written_at(now) < line.written_at(now)):
-            live[line.namespace, line.key] = line
-    return live
 
 
 def newest_of(lines: list[Line], now: float) -> list[Line]:

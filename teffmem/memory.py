@@ -373,6 +373,15 @@ class _Memory:
         """Return a view of a namespace: its ``()`` is this namespace, and nothing outside can be addressed."""
         return ScopedMemory(self._engine, self._at(namespace))
 
+    async def aclose(self) -> None:
+        """Do nothing: what is open is its owner's to close."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
     def _at(self, namespace: NamespaceLike) -> Namespace:
         return self._top + check(namespace)
 
@@ -495,15 +504,6 @@ class ScopedMemory(_Memory):
     def __repr__(self) -> str:
         return f"ScopedMemory({self._top!r})"
 
-    async def aclose(self) -> None:
-        """Do nothing: the memory is its owner's to close."""
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
-
 
 class MemoryStore(_Memory):
     """Long-term memory over a vector store and an embedder.
@@ -574,12 +574,6 @@ class MemoryStore(_Memory):
     async def aclose(self) -> None:
         """Wait for calls in flight, then close the backend. May be called again."""
         await self._engine.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
 
 
 def memory_from_config(config: Mapping[str, Any], *, default_ttl: float | timedelta | None = None) -> MemoryStore:
